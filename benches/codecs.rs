@@ -23,9 +23,9 @@ mod libraries;
 use common::arguments::Arguments;
 use common::clock::busy;
 use common::kinds::Kind;
-use gpuimg::codec::{self, FORMATS, Format, Options, png, tiff};
-use gpuimg::files::{Source, Target};
-use gpuimg::image::Image;
+use gpuimg::internals::formats::{self, FORMATS, Format, Options, png, tiff};
+use gpuimg::internals::image::Image;
+use gpuimg::internals::os::{Source, Target};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -111,7 +111,8 @@ impl Bench {
             other => vec![(other.into(), with(fast, none))],
         };
         for (name, options) in modes {
-            let encode = |target: &Target| codec::encode(image, format, &options, target).unwrap();
+            let encode =
+                |target: &Target| formats::encode(image, format, &options, target).unwrap();
             let target = self.target();
             let encoding = self.times(|| encode(&target));
             // A separate file: the one that is written repeatedly has been replaced.
@@ -158,7 +159,7 @@ impl Bench {
     }
 
     fn decode(&self, path: &Path) -> Image {
-        codec::decode(&Source::open(path).unwrap()).unwrap()
+        formats::decode(&Source::open(path).unwrap()).unwrap()
     }
 
     fn path(&self) -> PathBuf {

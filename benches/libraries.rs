@@ -2,8 +2,8 @@
 
 use crate::Bench;
 use crate::common::others::{deflate, inflate, png_decode, png_encode, scanlines};
-use gpuimg::codec::Format;
-use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::internals::formats::Format;
+use gpuimg::internals::image::{Depth, Image, Samples};
 use image::ImageEncoder;
 use std::io::Cursor;
 

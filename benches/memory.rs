@@ -7,15 +7,15 @@
     reason = "a bench prints to whoever started it"
 )]
 
-use gpuimg::exec;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::Operation;
-use gpuimg::ops::calibrate::{Calibrate, Frame};
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::project::{Accumulator, Project, Projection, median as middle};
-use gpuimg::ops::sum::Sum;
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::Operation;
+use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::project::{Accumulator, Project, Projection, median as middle};
+use gpuimg::internals::ops::sum::Sum;
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::timing::Timeline;
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -201,7 +201,7 @@ fn operation(name: &str, op: &dyn Operation, image: &Image, ceiling: Duration, o
     let mut moved = 0.0;
     let time = median(|| {
         let mut timeline = Timeline::default();
-        black_box(exec::on_cpu(op, image.clone(), &mut timeline).is_ok());
+        black_box(executor::on_cpu(op, image.clone(), &mut timeline).is_ok());
         let spans = timeline.spans();
         moved = spans.iter().map(|span| span.bytes as f64).sum();
         spans.iter().map(|span| span.time).sum()

@@ -22,15 +22,15 @@ mod decode;
 
 use common::arguments::Arguments;
 use common::kinds::Kind;
-use gpuimg::codec::deflated::Segments;
-use gpuimg::codec::png::{self, Mode};
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec;
-use gpuimg::files::Target;
-use gpuimg::image::{Image, Shape};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::DeviceImage;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::formats::deflated::Segments;
+use gpuimg::internals::formats::gpu;
+use gpuimg::internals::formats::png::{self, Mode};
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Image, Shape};
+use gpuimg::internals::ops::DeviceImage;
+use gpuimg::internals::os::Target;
+use gpuimg::internals::timing::Timeline;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -156,7 +156,7 @@ fn compressed(
         let mut result = None;
         for _ in 0..times {
             let start = Instant::now();
-            result = Some(exec::png::compress(&resident, job)?);
+            result = Some(gpu::png::compress(&resident, job)?);
             best = best.min(start.elapsed());
         }
         Ok((result.unwrap(), best))
@@ -195,7 +195,7 @@ fn lanes(gpu: &Gpu, image: &Image, count: usize) {
                         }
                         // Of what the last round left, in place of the next image.
                         job.upload()?;
-                        exec::png::compress(&resident, job)?;
+                        gpu::png::compress(&resident, job)?;
                     }
                     Ok(())
                 });

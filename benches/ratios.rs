@@ -19,15 +19,15 @@ mod common;
 use common::clock::busy;
 use common::kinds::Kind;
 use common::others::{image_data, inflate, png_decode, png_encode, scanlines};
-use gpuimg::codec::{self, FORMATS, Options, tiff};
-use gpuimg::exec;
-use gpuimg::files::{Source, Target};
-use gpuimg::image::{Image, Samples};
-use gpuimg::ops::Operation;
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::sum::Sum;
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::formats::{self, FORMATS, Options, tiff};
+use gpuimg::internals::image::{Image, Samples};
+use gpuimg::internals::ops::Operation;
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::sum::Sum;
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::os::{Source, Target};
+use gpuimg::internals::timing::Timeline;
 use png::{Compression, Filter};
 use std::hint::black_box;
 use std::io::Cursor;
@@ -197,7 +197,7 @@ impl Bench {
             let ours = || {
                 let image = image.clone();
                 let start = busy();
-                black_box(exec::on_cpu(op, image, &mut Timeline::default()).is_ok());
+                black_box(executor::on_cpu(op, image, &mut Timeline::default()).is_ok());
                 busy() - start
             };
             let theirs = timing(|| {
@@ -245,7 +245,7 @@ impl Bench {
         let path = self.path(id);
         move || {
             let target = Target::create(&path, true).unwrap();
-            let len = codec::encode(image, format, &options, &target).unwrap();
+            let len = formats::encode(image, format, &options, &target).unwrap();
             target.commit(len).unwrap();
             path.clone()
         }
@@ -255,7 +255,7 @@ impl Bench {
     fn decoder(&self, file: &[u8]) -> impl FnMut() -> Image + use<> {
         let path = self.path("input");
         std::fs::write(&path, file).unwrap();
-        move || codec::decode(&Source::open(&path).unwrap()).unwrap()
+        move || formats::decode(&Source::open(&path).unwrap()).unwrap()
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -17,18 +17,18 @@ mod common;
 
 use common::arguments::Arguments;
 use common::kinds::Kind;
-use gpuimg::codec::{self, FORMATS, Options, png, tiff};
-use gpuimg::exec;
-use gpuimg::files::{Source, Target};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::Operation;
-use gpuimg::ops::calibrate::{Calibrate, Frame};
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::project::{Accumulator, Project, Projection, median as middle};
-use gpuimg::ops::sum::Sum;
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::simd::Level;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::formats::{self, FORMATS, Options, png, tiff};
+use gpuimg::internals::image::simd::Level;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::Operation;
+use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::project::{Accumulator, Project, Projection, median as middle};
+use gpuimg::internals::ops::sum::Sum;
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::os::{Source, Target};
+use gpuimg::internals::timing::Timeline;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 
@@ -123,7 +123,7 @@ fn operations(image: &Image, levels: &[Level]) {
 fn operation(name: &str, op: &dyn Operation, image: &Image, levels: &[Level]) {
     row(name, levels, || {
         let image = image.clone();
-        timed(|| black_box(exec::on_cpu(op, image, &mut Timeline::default()).is_ok()))
+        timed(|| black_box(executor::on_cpu(op, image, &mut Timeline::default()).is_ok()))
     });
 }
 
@@ -149,12 +149,12 @@ fn codecs(image: &Image, levels: &[Level]) {
         let format = FORMATS.iter().find(|format| format.id() == id).unwrap();
         let path = folder.path().join(name);
         let target = Target::create(&path, true).unwrap();
-        let encode = || codec::encode(image, *format, &options, &target).unwrap();
+        let encode = || formats::encode(image, *format, &options, &target).unwrap();
         row(&format!("{name}: encode"), levels, || timed(encode));
         let end = encode();
         target.commit(end).unwrap();
         row(&format!("{name}: decode"), levels, || {
-            timed(|| black_box(codec::decode(&Source::open(&path).unwrap()).unwrap()))
+            timed(|| black_box(formats::decode(&Source::open(&path).unwrap()).unwrap()))
         });
     }
 }

@@ -10,7 +10,7 @@ lines like
     // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
 is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx.gz and so on, with FORM defined as
 u8_c1: a driver then loads, and where it must compiles, only what one image needs. compiled/list.rs lists them all for
-src/device/modules.rs, which embeds them as they are, compressed: 4 MB of 18. src/device/launch.rs comes from launch.py. With
+src/gpu/modules.rs, which embeds them as they are, compressed: 4 MB of 18. src/gpu/launch.rs comes from launch.py. With
 --check nothing is written; the exit status is 1, and each file is named, where a committed one does not hold what the sources
 give.
 """

@@ -1,4 +1,4 @@
-"""Reads the kernels' signatures and writes src/device/launch.rs: for each kernel a Rust type with its arguments, and
+"""Reads the kernels' signatures and writes src/gpu/launch.rs: for each kernel a Rust type with its arguments, and
 beside them the records and constants that host and device share. build.py calls it; by itself, python3 kernels/launch.py
 writes the file and compares it with the committed PTX.
 
@@ -28,7 +28,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-OUTPUT = HERE.parent / "src" / "device" / "launch.rs"
+OUTPUT = HERE.parent / "src" / "gpu" / "launch.rs"
 
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "float": 4, "double": 8, "int": 4, "uint4": 16}
 RUST = {"u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64", "float": "f32", "double": "f64", "int": "i32"}
@@ -585,7 +585,7 @@ def generated(ptx_of):
     text = [
         "// Written by kernels/launch.py from the kernels' sources: change those, and run kernels/build.sh.",
         "",
-        "//! The kernels' arguments, records and constants. `cuda::launch` says what a launch checks.",
+        "//! The kernels' arguments, records and constants. `driver::launch` says what a launch checks.",
         "",
         "#![allow(missing_docs, reason = \"the fields are the parameters, which the kernels' headers explain\")]",
         "#![allow(dead_code, reason = \"some records are only measured\")]",
@@ -602,7 +602,7 @@ def generated(ptx_of):
             names += ["Form"] if "Form" in body else []
             names += ["View"] if re.search(r"\bView\b", body) else []
             names += ["ViewMut"] if "ViewMut" in body else []
-            uses.append("    " * (depth + 1) + f"use crate::device::cuda::launch::{', '.join(names) if len(names) == 1 else '{' + ', '.join(names) + '}'};")
+            uses.append("    " * (depth + 1) + f"use crate::gpu::driver::launch::{', '.join(names) if len(names) == 1 else '{' + ', '.join(names) + '}'};")
             uses.append("")
         document = "    " * depth + f"/// kernels/{path.relative_to(HERE).as_posix()}"
         return [document, head, *uses, *indented, "    " * depth + "}"]

@@ -1,5 +1,5 @@
 // Shared by the three parts of the PNG encoder: its records in device memory and their layout. Together the parts make
-// PNG's deflate data from an image in device memory, bit for bit as src/codec/png/encode.rs and src/deflate/compress
+// PNG's deflate data from an image in device memory, bit for bit as src/formats/png/encode.rs and src/deflate/compress
 // do. The terms of these files (segment, window, group, run, weight, sample) are used here without repeating their
 // definitions.
 //

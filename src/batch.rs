@@ -21,14 +21,14 @@ mod tally;
 pub mod watch;
 mod workers;
 
-use crate::codec::{Format, format};
-use crate::files::{self, reason};
-use crate::name::Shown;
+use crate::engine::options::Common;
+use crate::engine::{Destination, Done};
+use crate::formats::{Format, format};
 use crate::ops::histogram::Histogram;
 use crate::ops::{Operation, chain};
-use crate::options::Common;
-use crate::outcome::{Outcome, usage};
-use crate::pipeline::{Destination, Done};
+use crate::os::name::Shown;
+use crate::os::outcome::{Outcome, usage};
+use crate::os::{self, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use conversion::Conversion;
 use histogram::Set;
@@ -103,7 +103,7 @@ pub fn convert(
     match naming {
         // If all inputs are missing, no empty folder is created.
         Naming::Folder { .. } if watches || items.has_any() => {
-            files::make_folder(folder, template.sync).map_err(|error| {
+            os::make_folder(folder, template.sync).map_err(|error| {
                 anyhow!(
                     "cannot create the folder {}: {}",
                     folder.shown(),
@@ -127,12 +127,12 @@ pub fn convert(
         if let Some(journal) = &mut journal {
             journal.begin_watch();
         }
-        files::remove_leftovers(folder::all_below(folder));
+        os::remove_leftovers(folder::all_below(folder));
         return batch.watch(inputs, journal.as_ref(), |_, _| Ok(()));
     }
     if resume {
         let outputs = batch.items.items.iter().flat_map(|item| &item.output);
-        files::remove_leftovers(outputs.map(|path| files::parent(path).into()).collect());
+        os::remove_leftovers(outputs.map(|path| os::parent(path).into()).collect());
     }
     batch.run(journal.as_ref(), |_, _| Ok(()))
 }

@@ -30,11 +30,11 @@ mod threads;
 mod transfer;
 mod transpose;
 
-use crate::console;
-use crate::device::cuda::Gpu;
-use crate::device::{Choice, Unusable};
-use crate::name::Shown;
-use crate::outcome::Outcome as Exit;
+use crate::gpu::driver::Gpu;
+use crate::gpu::{Choice, Unusable};
+use crate::os::console;
+use crate::os::name::Shown;
+use crate::os::outcome::Outcome as Exit;
 use crate::timing::{Limit, Peaks};
 use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};

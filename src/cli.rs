@@ -4,16 +4,18 @@ mod chain;
 mod examples;
 mod images;
 mod mistakes;
+pub(crate) mod verbs;
+pub mod version;
 
 use crate::batch::inputs::Selection;
 use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
 use crate::bench;
-use crate::device::visible::Demand;
+use crate::engine::options::{Common, DeviceOption};
+use crate::gpu::visible::Demand;
 use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
 use crate::ops::project::Project;
 use crate::ops::sum::Sum;
-use crate::options::{Common, DeviceOption};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 

@@ -1,17 +1,17 @@
 //! `gpuimg doctor`: reports the machine's processor, memory and GPUs, tests the copies to and from
 //! each GPU, and shows the choices of `auto`.
 
-use crate::console;
-use crate::device::cuda::Gpu;
-use crate::device::launch::normalize::Minmax;
-use crate::device::link::{self, Link};
-use crate::device::{Choice, Devices, Unusable};
+use crate::gpu::driver::Gpu;
+use crate::gpu::launch::normalize::Minmax;
+use crate::gpu::link::{self, Link};
+use crate::gpu::{Choice, Devices, Unusable};
 use crate::image::buffer::Buffer;
+use crate::image::simd::{self, Level};
 use crate::image::{Depth, Shape};
 use crate::ops;
 use crate::ops::normalize::Normalize;
-use crate::outcome::Outcome;
-use crate::simd::{self, Level};
+use crate::os::console;
+use crate::os::outcome::Outcome;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use std::env;

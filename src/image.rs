@@ -3,7 +3,9 @@
 
 pub mod buffer;
 mod dynamic;
+pub mod metadata;
 pub mod number;
+pub mod simd;
 mod values;
 
 use buffer::Buffer;

@@ -2,9 +2,11 @@
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use gpuimg::cli::version;
 use gpuimg::cli::{self, Cli};
-use gpuimg::device::visible;
-use gpuimg::{Outcome, console, print_error, run, status, version};
+use gpuimg::internals::gpu::visible;
+use gpuimg::internals::os::console;
+use gpuimg::{Outcome, print_error, run, status};
 use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

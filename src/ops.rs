@@ -9,6 +9,7 @@
 pub mod calibrate;
 pub mod chain;
 pub mod convert;
+pub mod cpu;
 pub mod crop;
 pub mod depth;
 mod extremes;
@@ -31,12 +32,12 @@ pub mod transpose;
 mod verb;
 pub mod wide;
 
-use crate::device::Work;
-use crate::device::cuda;
-use crate::device::job::Job;
+use crate::gpu::Work;
+use crate::gpu::driver;
+use crate::gpu::job::Job;
+use crate::image::metadata::{Effect, Hint, Metadata, PixelMap, Stretch};
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Effect, Hint, Metadata, PixelMap, Stretch};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use histogram::Counts;
@@ -241,7 +242,7 @@ pub struct DeviceImage {
     /// Width, height, channels and depth.
     pub shape: Shape,
     /// Device memory of exactly `shape.bytes()` bytes.
-    pub samples: cuda::Buffer,
+    pub samples: driver::Buffer,
 }
 
 /// The result of an operation on an image or on a part of it.

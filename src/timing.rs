@@ -1,12 +1,13 @@
 //! The time of each stage: spans in the order of their start, with bytes, GB/s, and the share of
 //! the peak rate of the resource that they use; as text and as one JSON object.
 
+pub(crate) mod html;
 mod latency;
 pub mod page;
 mod report;
 mod totals;
 
-use crate::files::Traffic;
+use crate::os::Traffic;
 pub use latency::{Latencies, Watched};
 pub use report::{FileCounts, Report};
 use std::time::{Duration, Instant};

@@ -1,16 +1,16 @@
 //! Compares two images, or one image's results on two devices, sample by sample.
 
-use crate::codec::{Reader, Reading};
-use crate::console;
-use crate::device::cuda::Gpu;
-use crate::exec;
-use crate::files::Source;
+use crate::engine::executor;
+use crate::formats::{Reader, Reading};
+use crate::gpu::driver::Gpu;
+use crate::image::metadata::Diagnostics;
 use crate::image::number::Number;
 use crate::image::{Image, Samples, Shape, Values};
-use crate::metadata::Diagnostics;
-use crate::name::Shown;
 use crate::ops::{self, OpResult};
-use crate::outcome::Outcome;
+use crate::os::Source;
+use crate::os::console;
+use crate::os::name::Shown;
+use crate::os::outcome::Outcome;
 use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
 use serde::Serialize;
@@ -229,8 +229,8 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         if op.check(&shape).is_err() || ops::only_on_cpu(&*op, &shape).is_some() {
             continue;
         }
-        let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
-        let cuda = exec::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
+        let cpu = executor::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
+        let cuda = executor::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
         let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
             (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)

@@ -4,12 +4,12 @@
 use crate::support::axes::{HYPERSTACK, file, images};
 use crate::support::stacks::{Page, pages};
 use crate::support::{Run, folder, run};
-use gpuimg::image::Image;
+use gpuimg::internals::image::Image;
 use std::fs;
 
 fn words(image: &Image) -> Vec<u16> {
     match image.samples() {
-        gpuimg::image::Samples::U16(words) => words.to_vec(),
+        gpuimg::internals::image::Samples::U16(words) => words.to_vec(),
         _ => unreachable!(),
     }
 }

@@ -2,14 +2,14 @@
 //! those fit, the CPU with `auto`, or an error.
 
 use crate::support::{Kind, SIZES, gpu, image, run};
-use gpuimg::device::NoMemory;
-use gpuimg::exec::{self, Form, Pixels, Task, bands};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::histogram::Histogram;
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::ops::{self, Operation, naive};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor::{self, Form, Pixels, Task, bands};
+use gpuimg::internals::gpu::NoMemory;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::histogram::Histogram;
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::ops::{self, Operation, naive};
+use gpuimg::internals::timing::Timeline;
 
 /// Shape of a grey image of 16 bits that is `mib` MiB large, its sides odd.
 fn large(mib: usize) -> Shape {
@@ -76,13 +76,15 @@ fn what_does_not_fit_at_once_is_cut() {
         let timeline = &mut Timeline::default();
         let task = Task::plain(&*op, &image.shape());
         let pixels = Pixels::Host(image.clone());
-        let found = exec::run_on_gpu(&[task], pixels, Form::Samples, &gpu, timeline).expect("CUDA");
+        let found =
+            executor::run_on_gpu(&[task], pixels, Form::Samples, &gpu, timeline).expect("CUDA");
         assert!(found.in_bands, "{op:?}");
         let found = found.executed.result.try_map(|pixels| match pixels {
             Pixels::Host(image) => Ok(image),
             _ => panic!("samples were expected"),
         });
-        let expected = exec::on_cpu(&*op, image.clone(), &mut Timeline::default()).expect("CPU");
+        let expected =
+            executor::on_cpu(&*op, image.clone(), &mut Timeline::default()).expect("CPU");
         assert!(found.expect("samples") == expected.result, "{op:?}");
     }
 }
@@ -92,7 +94,7 @@ fn a_gpu_without_any_room_is_an_error() {
     let Some(gpu) = gpu(1) else { return };
     let gpu = gpu.limited(100).expect("a queue");
     let image = filled(large(1));
-    let error = exec::on_gpu(&Histogram, image, &gpu, &mut Timeline::default());
+    let error = executor::on_gpu(&Histogram, image, &gpu, &mut Timeline::default());
     let error = error.expect_err("100 bytes do not suffice");
     assert!(error.is::<NoMemory>(), "{error:#}");
 }
@@ -185,8 +187,8 @@ fn full_gpu() {
     let ops: [&dyn Operation; 3] = [&Histogram, &Normalize::default(), &Symmetry::Rotate90];
     for op in ops {
         let timeline = &mut Timeline::default();
-        let found = exec::on_gpu(op, image.clone(), gpu, timeline).expect("bands fit");
-        let expected = exec::on_cpu(op, image.clone(), &mut Timeline::default());
+        let found = executor::on_gpu(op, image.clone(), gpu, timeline).expect("bands fit");
+        let expected = executor::on_cpu(op, image.clone(), &mut Timeline::default());
         assert!(found == expected.expect("CPU"), "{op:?}");
     }
 }

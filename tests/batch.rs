@@ -3,7 +3,7 @@
 use crate::support::batch::{names, pgm, series, tree};
 use crate::support::png::Plain;
 use crate::support::{Kind, Run, binary, folder, image, listing, run, sample};
-use gpuimg::image::Depth;
+use gpuimg::internals::image::Depth;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -302,9 +302,13 @@ fn the_gpu_gives_the_same_files() {
     ] {
         let image = image(640, 511, channels, depth, Kind::Noise);
         let path = root.path().join(format!("in/{name}.png"));
-        let target = gpuimg::files::Target::create(&path, false).expect("target");
-        let len = gpuimg::codec::png::encode(&image, gpuimg::codec::png::Mode::Fast, &target)
-            .expect("png");
+        let target = gpuimg::internals::os::Target::create(&path, false).expect("target");
+        let len = gpuimg::internals::formats::png::encode(
+            &image,
+            gpuimg::internals::formats::png::Mode::Fast,
+            &target,
+        )
+        .expect("png");
         target.commit(len).expect("commit");
     }
     for verb in [

@@ -3,11 +3,11 @@
 
 use crate::support::browser::looked_at;
 use crate::support::{folder, gpu, run, skipped};
-use gpuimg::bench::case::{Ceiling, Measured, Outcome, Row, Work};
-use gpuimg::bench::figure::Time;
-use gpuimg::bench::papers::topics;
-use gpuimg::bench::report::{Machine, Report};
-use gpuimg::bench::{Table, all_cases, compare, html, record};
+use gpuimg::internals::bench::case::{Ceiling, Measured, Outcome, Row, Work};
+use gpuimg::internals::bench::figure::Time;
+use gpuimg::internals::bench::papers::topics;
+use gpuimg::internals::bench::report::{Machine, Report};
+use gpuimg::internals::bench::{Table, all_cases, compare, html, record};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::process::Command;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A report of all rows, each with a time of its own, as if measured.
 fn report() -> Report {
-    let row = |(i, case): (usize, gpuimg::bench::case::Case)| {
+    let row = |(i, case): (usize, gpuimg::internals::bench::case::Case)| {
         // Irrational, so that no time or ratio lies on the edge between two printed numbers.
         let us = 10.0 + 10.0 * std::f64::consts::SQRT_2 * (i * 37 % 101) as f64;
         let time = Time::from_seconds(vec![us / 1e6; 3]);
@@ -53,7 +53,7 @@ fn rows_have_names_of_their_own_and_claims_name_rows() {
     let keys: HashSet<&str> = topics().map(|topic| topic.key).collect();
     assert_eq!(keys.len(), topics().count(), "a system twice");
     for topic in topics() {
-        let of = |case: &&gpuimg::bench::case::Case| case.about.topic.key == topic.key;
+        let of = |case: &&gpuimg::internals::bench::case::Case| case.about.topic.key == topic.key;
         assert!(
             cases.iter().any(|case| of(&case)),
             "{} has no rows",
@@ -283,7 +283,7 @@ fn a_wrong_kernel_fails_its_row_alone() {
 #[test]
 fn limits_of_control_groups() {
     let of = |files: &[(&str, &str)]| {
-        gpuimg::doctor::limits(&|path| {
+        gpuimg::internals::doctor::limits(&|path| {
             let file = files.iter().find(|(name, _)| *name == path)?;
             Some(file.1.to_string())
         })

@@ -2,13 +2,13 @@
 //! right pair of rows, and the verdicts of a recorded run follow from its times.
 
 use crate::support::{sample, skipped};
-use gpuimg::bench::case::{Measured, Outcome, Row};
-use gpuimg::bench::claims::{
+use gpuimg::internals::bench::case::{Measured, Outcome, Row};
+use gpuimg::internals::bench::claims::{
     By, CLAIMS, Claim, Origin, Pick, Test, Then, Verdict, judge, judged, statements,
 };
-use gpuimg::bench::figure::Time;
-use gpuimg::bench::papers::Paper;
-use gpuimg::bench::{Table, all_cases, compare, html, record};
+use gpuimg::internals::bench::figure::Time;
+use gpuimg::internals::bench::papers::Paper;
+use gpuimg::internals::bench::{Table, all_cases, compare, html, record};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::fs;

@@ -4,12 +4,12 @@ use crate::support::contract::words;
 use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, grey, image, listing, on_cpu, run};
-use gpuimg::exec::{self, Task};
-use gpuimg::image::{Depth, Image, Samples, Shape, Values};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::calibrate::{Calibrate, Frame};
-use gpuimg::ops::{OpResult, Operation, SampleTypes, Statistics};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor::{self, Task};
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape, Values};
+use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
+use gpuimg::internals::ops::{OpResult, Operation, SampleTypes, Statistics};
+use gpuimg::internals::timing::Timeline;
 use std::fs;
 
 fn frame(image: Image, signed: bool) -> Option<Frame> {
@@ -185,11 +185,12 @@ fn the_gpu_gives_what_the_definition_says() {
         let defined = of(bound.naive(image).unwrap());
         // Twice: the frames stay on the GPU.
         for _ in 0..2 {
-            let pixels = exec::Pixels::Host(image.clone());
+            let pixels = executor::Pixels::Host(image.clone());
             let timeline = &mut Timeline::default();
             let done =
-                exec::run_on_gpu(&[task], pixels, exec::Form::Samples, gpu, timeline).unwrap();
-            let OpResult::Image(exec::Pixels::Host(found)) = done.executed.result else {
+                executor::run_on_gpu(&[task], pixels, executor::Form::Samples, gpu, timeline)
+                    .unwrap();
+            let OpResult::Image(executor::Pixels::Host(found)) = done.executed.result else {
                 panic!("samples were expected")
             };
             assert!(found == defined, "{what}");

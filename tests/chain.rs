@@ -4,15 +4,15 @@
 use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Numbers, folder, gpu, image, listing, run, samples};
-use gpuimg::codec::{Options, Pages, Reading};
-use gpuimg::device::{Choice, Devices};
-use gpuimg::image::{Depth, Image, Shape};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::calibrate::{Calibrate, Frame};
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::ops::{Operation, Scope, chain};
-use gpuimg::pipeline::{Destination, Resources, one_image};
+use gpuimg::internals::engine::{Destination, Resources, one_image};
+use gpuimg::internals::formats::{Options, Pages, Reading};
+use gpuimg::internals::gpu::{Choice, Devices};
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Shape};
+use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::ops::{Operation, Scope, chain};
 use std::fs;
 use std::path::Path;
 
@@ -255,17 +255,21 @@ fn pam(page: &Image) -> Vec<u8> {
     )
     .into_bytes();
     match page.samples() {
-        gpuimg::image::Samples::U8(bytes) => file.extend(bytes.iter().map(|&b| b.min(most as u8))),
-        gpuimg::image::Samples::U16(words) => {
+        gpuimg::internals::image::Samples::U8(bytes) => {
+            file.extend(bytes.iter().map(|&b| b.min(most as u8)))
+        }
+        gpuimg::internals::image::Samples::U16(words) => {
             file.extend(words.iter().flat_map(|&word| word.min(most).to_be_bytes()));
         }
-        gpuimg::image::Samples::U32(_) | gpuimg::image::Samples::U64(_) => unreachable!(),
+        gpuimg::internals::image::Samples::U32(_) | gpuimg::internals::image::Samples::U64(_) => {
+            unreachable!()
+        }
     }
     file
 }
 
 fn png(page: &Image) -> Vec<u8> {
-    crate::support::png_encode::encoded(page, gpuimg::codec::png::Mode::Fast)
+    crate::support::png_encode::encoded(page, gpuimg::internals::formats::png::Mode::Fast)
 }
 
 #[test]
@@ -308,7 +312,7 @@ fn one_pass_on_a_gpu_gives_the_bytes_of_the_cpu() {
 fn place() -> tempfile::TempDir {
     let page = |seed: u16, kind| {
         let noise = image(31, 20, 1, Depth::Sixteen, kind);
-        let gpuimg::image::Samples::U16(words) = noise.samples() else {
+        let gpuimg::internals::image::Samples::U16(words) = noise.samples() else {
             unreachable!()
         };
         let words = words.iter().map(|&word| word / 4 + seed).collect();

@@ -1,11 +1,11 @@
 //! The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 
 use anyhow::{Result, anyhow};
-use gpuimg::device::choice::{Situation, choose};
-use gpuimg::device::{Choice, Devices, Failed, NoMemory, Unusable, Work};
-use gpuimg::image::{Depth, Shape};
-use gpuimg::pipeline::{Done, Found, with_fallback};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::{Done, Found, with_fallback};
+use gpuimg::internals::gpu::choice::{Situation, choose};
+use gpuimg::internals::gpu::{Choice, Devices, Failed, NoMemory, Unusable, Work};
+use gpuimg::internals::image::{Depth, Shape};
+use gpuimg::internals::timing::Timeline;
 use std::cell::Cell;
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 use crate::support::{
     Run, binary, folder, gpu, listing, on_small_disk, own_copy, run, sample, skipped,
 };
-use gpuimg::device::cuda::Gpu;
+use gpuimg::internals::gpu::driver::Gpu;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -8,7 +8,7 @@ use crate::support::png::Plain;
 use crate::support::tiff::Build;
 use crate::support::tiff_images::{picture, read};
 use crate::support::{folder, run};
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 
 const FLIP: [&str; 2] = ["flip", "horizontal"];
 

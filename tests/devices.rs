@@ -2,13 +2,13 @@
 //! size, channel count, depth and kind of content.
 
 use crate::support::{KINDS, Kind, SIZES, gpu, image};
-use gpuimg::exec;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::sum::{Exact, Sum, Total};
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::ops::{self, OpResult, Operation, naive};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::sum::{Exact, Sum, Total};
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::ops::{self, OpResult, Operation, naive};
+use gpuimg::internals::timing::Timeline;
 
 fn every_image(mut visit: impl FnMut(&Image, &str)) {
     for (width, height) in SIZES {
@@ -49,7 +49,7 @@ fn every_kernel_on_small_images() {
                     let image = image(width, height, channels, depth, Kind::Noise);
                     let mut timeline = Timeline::default();
                     let found =
-                        exec::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect("CUDA");
+                        executor::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect("CUDA");
                     assert!(
                         found == naive(&*op, &image).expect("valid"),
                         "{} of {}",
@@ -94,7 +94,7 @@ fn past_two_to_the_31_samples() {
         all: true,
         nan: None,
     };
-    let found = exec::on_cpu(&sum_all, image.clone(), &mut Timeline::default()).expect("CPU");
+    let found = executor::on_cpu(&sum_all, image.clone(), &mut Timeline::default()).expect("CPU");
     let OpResult::Totals(totals) = &found.result else {
         panic!("totals")
     };
@@ -109,7 +109,7 @@ fn past_two_to_the_31_samples() {
     let gpu = gpu(3);
     let ops: [&dyn Operation; 3] = [&sum_all, &Normalize::default(), &Symmetry::Rotate90];
     for op in ops {
-        let on_cpu = exec::on_cpu(op, image.clone(), &mut Timeline::default()).expect("CPU");
+        let on_cpu = executor::on_cpu(op, image.clone(), &mut Timeline::default()).expect("CPU");
         if op.name() == "rotate" {
             let OpResult::Image(turned) = &on_cpu.result else {
                 panic!("an image")
@@ -122,7 +122,7 @@ fn past_two_to_the_31_samples() {
         }
         if let Some(gpu) = gpu {
             let on_gpu =
-                exec::on_gpu(op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
+                executor::on_gpu(op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
             assert!(on_cpu == on_gpu, "{} differs", op.name());
         }
     }
@@ -134,7 +134,8 @@ fn the_cpu_gives_what_the_definition_says() {
     for op in ops::examples() {
         every_image(|image, what| {
             let expected = naive(&*op, image).expect("valid");
-            let found = exec::on_cpu(&*op, image.clone(), &mut Timeline::default()).expect(what);
+            let found =
+                executor::on_cpu(&*op, image.clone(), &mut Timeline::default()).expect(what);
             assert!(
                 found == expected,
                 "{} differs on the CPU: {what}",
@@ -156,7 +157,7 @@ fn the_gpu_gives_what_the_definition_says() {
         every_image(|image, what| {
             let expected = naive(&*op, image).expect("valid");
             let mut timeline = Timeline::default();
-            let found = exec::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect(what);
+            let found = executor::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect(what);
             assert!(
                 found == expected,
                 "{} differs on the GPU: {what}",

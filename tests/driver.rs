@@ -681,7 +681,7 @@ fn a_kernel_was_launched_whatever_the_lengths_of_its_buffers() {
             .filter_map(|name| name.strip_prefix("kernel_"));
         launched.extend(kernels.map(str::to_string));
     }
-    let source = fs::read_to_string(repository("src/device/launch.rs")).expect("launch.rs");
+    let source = fs::read_to_string(repository("src/gpu/launch.rs")).expect("launch.rs");
     let kernels: BTreeSet<&str> = (source.lines())
         .filter(|line| {
             line.trim_start().starts_with("checked ") || line.trim_start().starts_with("trusting ")

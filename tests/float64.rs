@@ -6,10 +6,10 @@ use crate::support::formats::{metaimage, nrrd};
 use crate::support::formats::{read, written};
 use crate::support::tiff::Build;
 use crate::support::{folder, placed, run_on_cpu};
-use gpuimg::codec::tiff::{self, Compression};
-use gpuimg::image::number::{bits64, key64};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::formats::tiff::{self, Compression};
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::number::{bits64, key64};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use std::fs;
 
 /// Six samples of which five are no f32, and the 16 bits that normalize makes of them, by hand: p·65535/(2⁻¹ + 2⁻⁴⁰).

@@ -6,9 +6,9 @@ use crate::support::formats::{read, read_pages};
 use crate::support::jpeg::{ADOBE, JFIF, flat};
 use crate::support::png::{Plain, zlib};
 use crate::support::{Kind, folder, image, repository, run, tiff};
-use gpuimg::codec::decode;
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::internals::formats::decode;
+use gpuimg::internals::image::{Depth, Image, Samples};
+use gpuimg::internals::os::Source;
 use std::fs;
 
 /// A file of `tests/files/`.

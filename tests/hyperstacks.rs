@@ -5,7 +5,7 @@ use crate::support::axes::{HYPERSTACK, file, images};
 use crate::support::contract::{made, outcome};
 use crate::support::stacks::{pages, range, stretched};
 use crate::support::{folder, listing, run};
-use gpuimg::image::{Image, Samples};
+use gpuimg::internals::image::{Image, Samples};
 use std::fs;
 
 const OME: &str = "<OME><Image><Pixels DimensionOrder=\"XYCZT\" SizeX=\"3\" SizeY=\"2\" SizeC=\"2\" SizeZ=\"3\" SizeT=\"2\" Type=\"uint16\"><Channel Name=\"red\"/><Channel Name=\"blue\"/><TiffData/><Plane TheC=\"0\" TheZ=\"0\" TheT=\"0\"/></Pixels></Image></OME>";
@@ -362,7 +362,10 @@ fn many_files_become_one_stack() {
     let images = images();
     let one = |number: usize| {
         let image = std::slice::from_ref(&images[number]);
-        crate::support::stacks::stack(image, &gpuimg::metadata::Metadata::default())
+        crate::support::stacks::stack(
+            image,
+            &gpuimg::internals::image::metadata::Metadata::default(),
+        )
     };
     let place = folder(&[
         ("in/a.tif", &one(5)),

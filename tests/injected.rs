@@ -8,8 +8,8 @@ use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::tiff_images::picture;
 use crate::support::{binary, counted, skipped};
-use gpuimg::image::Depth;
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::image::metadata::Metadata;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -230,7 +230,7 @@ fn scenarios() -> Vec<Scenario> {
     for (id, file) in small_files() {
         all.push(scenario(&[("in", &file)], "flip horizontal in out.tif"));
         let id = id.split('-').next().unwrap_or_default();
-        let written = gpuimg::codec::FORMATS
+        let written = gpuimg::internals::formats::FORMATS
             .iter()
             .find(|format| format.id() == id);
         if written.is_some_and(|format| format.capabilities().written) {

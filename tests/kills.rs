@@ -4,8 +4,8 @@
 use crate::support::batch::{pgm, tree};
 use crate::support::stacks::stack;
 use crate::support::{Kind, Numbers, Run, binary, image, run};
-use gpuimg::image::Depth;
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::image::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;

@@ -24,13 +24,13 @@ for file, old, new, said in [
     with tempfile.TemporaryDirectory() as folder:
         kernels = pathlib.Path(folder, "kernels")
         shutil.copytree(ROOT / "kernels", kernels)
-        (pathlib.Path(folder) / "src/device").mkdir(parents=True)
+        (pathlib.Path(folder) / "src/gpu").mkdir(parents=True)
         text = (kernels / file).read_text(encoding="utf-8")
         assert old in text, f"{file} has no '{old}'"
         (kernels / file).write_text(text.replace(old, new), encoding="utf-8")
         ran = subprocess.run([sys.executable, "-B", kernels / "launch.py"], capture_output=True, text=True)
         assert said in ran.stderr and (ran.returncode != 0) == bool(said), f"{file}, '{new}': {ran.stderr}"
         if not said:
-            made = pathlib.Path(folder, "src/device/launch.rs").read_bytes()
-            assert made == (ROOT / "src/device/launch.rs").read_bytes(), "src/device/launch.rs is not what kernels/launch.py writes"
+            made = pathlib.Path(folder, "src/gpu/launch.rs").read_bytes()
+            assert made == (ROOT / "src/gpu/launch.rs").read_bytes(), "src/gpu/launch.rs is not what kernels/launch.py writes"
 print("signatures that cannot be expressed are refused")

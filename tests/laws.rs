@@ -1,15 +1,15 @@
 //! Laws and literals.
 
 use crate::support::{Kind, grey, image, on_cpu};
-use gpuimg::exec;
-use gpuimg::image::number::Number;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::histogram::Clip;
-use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::ops::sum::{Exact, Sum};
-use gpuimg::ops::symmetry::Symmetry::{self, *};
-use gpuimg::ops::{OpResult, depth, naive};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::image::number::Number;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::histogram::Clip;
+use gpuimg::internals::ops::normalize::{Normalize, Range};
+use gpuimg::internals::ops::sum::{Exact, Sum};
+use gpuimg::internals::ops::symmetry::Symmetry::{self, *};
+use gpuimg::internals::ops::{OpResult, depth, naive};
+use gpuimg::internals::timing::Timeline;
 
 fn chain(image: &Image, steps: &[Symmetry]) -> Image {
     steps
@@ -117,7 +117,7 @@ fn normalize_again_changes_nothing() {
 #[test]
 fn a_flat_image_is_left_as_it_is_and_told() {
     let flat = image(5, 4, 1, Depth::Sixteen, Kind::Flat);
-    let found = exec::on_cpu(
+    let found = executor::on_cpu(
         &Normalize::default(),
         flat.clone(),
         &mut Timeline::default(),
@@ -138,7 +138,7 @@ fn totals_do_not_overflow_and_survive_turning() {
         all: true,
         nan: None,
     };
-    let OpResult::Totals(totals) = exec::on_cpu(&sum, white.clone(), &mut Timeline::default())
+    let OpResult::Totals(totals) = executor::on_cpu(&sum, white.clone(), &mut Timeline::default())
         .expect("memory")
         .result
     else {
@@ -207,7 +207,7 @@ fn ranges_are_ranks_of_the_samples_in_order() {
                     ..Normalize::default()
                 };
                 let timeline = &mut Timeline::default();
-                let found = exec::on_cpu(&op, image.clone(), timeline).expect("memory");
+                let found = executor::on_cpu(&op, image.clone(), timeline).expect("memory");
                 assert_eq!(
                     found.summary.ranges, expected,
                     "{op:?}, {channels} channels"

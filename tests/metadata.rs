@@ -5,7 +5,7 @@ use crate::support::contract::{doubles, text, value};
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
 use crate::support::tiff_images::picture;
-use gpuimg::image::Depth;
+use gpuimg::internals::image::Depth;
 use tiff::decoder::ifd::Value;
 
 fn fractions(file: &[u8], number: u16) -> Vec<f64> {

@@ -20,5 +20,5 @@ export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-tree-borro
 export CC=${CC:-cc} AR=${AR:-ar} RAYON_NUM_THREADS=2
 cargo "+$toolchain" miri test --target "$target" --lib -- \
     ops::normalize::range metadata:: image:: \
-    ops::tests codec::png::tests codec::png::decode::interlaced codec::foreign codec::format codec::packed codec::tiff::exif codec::tiff::gdal \
-    codec::tiff::description codec::tiff::ome codec::tiff::shape batch::journal::line batch::naming batch::shard::tests::tasks
+    ops::tests formats::png::tests formats::png::decode::interlaced formats::foreign formats::format formats::packed formats::tiff::exif formats::tiff::gdal \
+    formats::tiff::description formats::tiff::ome formats::tiff::shape batch::journal::line batch::naming batch::shard::tests::tasks

@@ -28,8 +28,8 @@ import mutants_run
 ROOT = Path(__file__).resolve().parent.parent
 FILES = """
     src/ops/extremes.rs src/ops/sum.rs src/ops/normalize.rs src/ops/normalize/lanes.rs src/ops/symmetry.rs src/ops/symmetry/cpu.rs
-    src/ops/histogram.rs src/codec/pnm.rs src/codec/pnm/plain.rs src/batch/journal.rs src/batch/journal/*.rs src/files/*.rs
-    src/metadata.rs src/metadata/*.rs src/memory_budget.rs
+    src/ops/histogram.rs src/formats/pnm.rs src/formats/pnm/plain.rs src/batch/journal.rs src/batch/journal/*.rs src/os/*.rs
+    src/image/metadata.rs src/image/metadata/*.rs src/os/memory_budget.rs
 """
 # What the source is given: `mutant(FUNCTION)` says which change is made, and, for who asks, that the function is reached.
 SWITCH = """

@@ -4,8 +4,8 @@
 
 use crate::support::batch::{JOURNAL, pgm, tree};
 use crate::support::{Numbers, folder, run};
-use gpuimg::batch::histogram::Set;
-use gpuimg::batch::project::Partial;
+use gpuimg::internals::batch::histogram::Set;
+use gpuimg::internals::batch::project::Partial;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -4,8 +4,8 @@
 use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Run, folder, image, listing, run};
-use gpuimg::image::Depth;
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::image::metadata::Metadata;
 use std::fs;
 use std::path::Path;
 

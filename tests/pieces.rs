@@ -5,12 +5,12 @@ use crate::support::formats::{format, written};
 use crate::support::png::foreign;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, run};
-use gpuimg::codec::{self, Reader, Reading};
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::sum::{Exact, Sum};
-use gpuimg::ops::{OpResult, naive};
+use gpuimg::internals::formats::{self, Reader, Reading};
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image};
+use gpuimg::internals::ops::sum::{Exact, Sum};
+use gpuimg::internals::ops::{OpResult, naive};
+use gpuimg::internals::os::Source;
 use std::sync::Mutex;
 
 /// Shapes of more than the 4 MiB from which on pages are taken in pieces, with rows of awkward lengths.
@@ -212,6 +212,6 @@ fn what_is_not_taken_in_pieces() {
     );
     for file in [tiles.file(&image), own.unwrap(), foreign(&image)] {
         assert!(pieces(&file).is_none());
-        assert!(codec::decode(&Source::memory(file)).unwrap() == image);
+        assert!(formats::decode(&Source::memory(file)).unwrap() == image);
     }
 }

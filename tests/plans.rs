@@ -2,8 +2,8 @@
 
 use crate::support::formats::{format, written};
 use crate::support::{Kind, folder, image, run};
-use gpuimg::image::Depth;
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::image::metadata::Metadata;
 
 /// The plan that a run prints for `a.EXTENSION`, without the line of the file.
 fn plan(extension: &str, width: usize, height: usize, args: &[&str]) -> String {

@@ -3,9 +3,9 @@
 use crate::support::png::{
     Plain, channels, chunk, idats, index, kinds, segments, sync_flushed, zlib,
 };
-use gpuimg::codec::png::decode;
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats::png::decode;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::Source;
 
 /// Widths and heights that leave every kind of rest in blocks of 2 to 16.
 const SIZES: [(usize, usize); 12] = [

@@ -1,9 +1,9 @@
 //! What the PNG encoder writes, read by other decoders and taken apart by its own description.
 
 use crate::support::png_encode::{KINDS, encoded, image, random, tiled};
-use gpuimg::codec::png::{Mode, encode};
-use gpuimg::files::Target;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats::png::{Mode, encode};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::Target;
 use std::io::Read;
 
 const MODES: [Mode; 3] = [Mode::Fast, Mode::Small, Mode::Store];
@@ -415,5 +415,8 @@ fn small_is_never_larger_than_fast() {
         small.len(),
         fast.len()
     );
-    assert!(gpuimg::codec::decode(&gpuimg::files::Source::memory(small)).unwrap() == image);
+    assert!(
+        gpuimg::internals::formats::decode(&gpuimg::internals::os::Source::memory(small)).unwrap()
+            == image
+    );
 }

@@ -2,14 +2,14 @@
 
 use crate::support::png_encode::{KINDS, encoded, image, tiled};
 use crate::support::{SIZES, gpu};
-use gpuimg::codec::png::Mode;
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec::png;
-use gpuimg::files::Target;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::DeviceImage;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::formats::gpu::png;
+use gpuimg::internals::formats::png::Mode;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::DeviceImage;
+use gpuimg::internals::os::Target;
+use gpuimg::internals::timing::Timeline;
 
 fn on_gpu(gpu: &Gpu, image: &Image) -> Vec<u8> {
     let shape = image.shape();

@@ -7,9 +7,9 @@ use crate::support::png_gpu_decode::{
 };
 use crate::support::tiff::libdeflate;
 use crate::support::{Numbers, gpu, skipped};
-use gpuimg::codec::png::Mode;
-use gpuimg::device::cuda::Gpu;
-use gpuimg::image::Depth;
+use gpuimg::internals::formats::png::Mode;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::Depth;
 use std::io::Write;
 
 /// Sides that leave every rest in bytes, words, tiles, bands and lanes.

@@ -5,16 +5,16 @@ use crate::support::gpu_pages::{processed, started};
 use crate::support::png::{Plain, zlib};
 use crate::support::png_gpu_decode::{damaged, plain};
 use crate::support::{Numbers, folder, gpu, listing, run};
-use gpuimg::codec::Decoder;
-use gpuimg::codec::Reading;
-use gpuimg::codec::png::PngDecoder;
-use gpuimg::device::{Choice, Devices};
-use gpuimg::files::Source;
-use gpuimg::ops::Operation;
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::sum::Sum;
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::pipeline::{Resources, one_image};
+use gpuimg::internals::engine::{Resources, one_image};
+use gpuimg::internals::formats::Decoder;
+use gpuimg::internals::formats::Reading;
+use gpuimg::internals::formats::png::PngDecoder;
+use gpuimg::internals::gpu::{Choice, Devices};
+use gpuimg::internals::ops::Operation;
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::sum::Sum;
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::os::Source;
 use std::fs;
 
 /// A little more than a megapixel, from which on a GPU decodes.

@@ -1,9 +1,9 @@
 //! PNM: literals, round trips, the `image` crate as second reader and writer, damaged files.
 
 use crate::support::tiff_images::{message, sample_images, written};
-use gpuimg::codec::pnm;
-use gpuimg::files::{Source, Target};
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats::pnm;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::{Source, Target};
 use std::path::Path;
 
 fn read(bytes: &[u8]) -> anyhow::Result<Image> {

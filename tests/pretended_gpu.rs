@@ -3,13 +3,13 @@
 
 use crate::support::{Kind, SIZES, image};
 use anyhow::{Result, anyhow};
-use gpuimg::device::NoMemory;
-use gpuimg::exec::bands::{BandStream, Piece, Plan, in_bands};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::{
+use gpuimg::internals::engine::executor::bands::{BandStream, Piece, Plan, in_bands};
+use gpuimg::internals::gpu::NoMemory;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::{
     self, Access, Executed, Join, OpResult, Operation, SampleTypes, Statistic, Statistics, naive,
 };
-use gpuimg::timing::Timeline;
+use gpuimg::internals::timing::Timeline;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A stream of the GPU: device memory for so many bytes, and what is done with a piece there.
@@ -82,7 +82,7 @@ impl PretendedGpu {
         Ok(in_bands(plan, input, memory, self.bytes, stream)?.0)
     }
 
-    /// The whole of an operation, as `exec::bands::run` does it on a real one.
+    /// The whole of an operation, as `executor::bands::run` does it on a real one.
     fn run(&self, op: &dyn Operation, image: &Image) -> Result<Executed> {
         let shape = image.shape();
         let mut samples = image.samples().clone();

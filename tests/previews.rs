@@ -8,22 +8,22 @@ use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, image, key, run};
 use anyhow::Result;
-use gpuimg::codec;
-use gpuimg::device::job::Job;
-use gpuimg::files::Source;
-use gpuimg::image::number::Number;
-use gpuimg::image::{Depth, HostMemory, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::fit::Fit;
-use gpuimg::ops::{DeviceImage, depth};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::formats;
+use gpuimg::internals::gpu::job::Job;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::number::Number;
+use gpuimg::internals::image::{Depth, HostMemory, Image, Samples, Shape};
+use gpuimg::internals::ops::fit::Fit;
+use gpuimg::internals::ops::{DeviceImage, depth};
+use gpuimg::internals::os::Source;
+use gpuimg::internals::timing::Timeline;
 
 fn fit(text: &str) -> Fit {
     text.parse().expect("a number of pixels")
 }
 
 fn read(file: &[u8]) -> Image {
-    codec::decode(&Source::memory(file.to_vec())).expect("an image")
+    formats::decode(&Source::memory(file.to_vec())).expect("an image")
 }
 
 fn values(image: &Image) -> Vec<u16> {
@@ -163,9 +163,9 @@ fn resolution_and_places_are_those_of_larger_pixels() {
         .tag(33922, 12, &doubles(&[0.0, 0.0, 0.0, 1000.0, 5000.0, 0.0]))
         .file(&picture);
     let small = made("in.tif", &file, &["normalize", "--fit", "10"], "out.tif");
-    let known = codec::Reader::open(&Source::memory(small.clone()), &codec::Reading::default())
+    let known = formats::Reader::open(&Source::memory(small.clone()), &formats::Reading::default())
         .unwrap()
-        .metadata(&mut gpuimg::metadata::Diagnostics::default())
+        .metadata(&mut gpuimg::internals::image::metadata::Diagnostics::default())
         .unwrap();
     let resolution = known.resolution.expect("a resolution");
     assert_eq!((resolution.x, resolution.y), ((75, 1), (75, 2)));

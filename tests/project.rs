@@ -4,11 +4,13 @@ use crate::support::contract::words;
 use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, grey, image, listing, run, samples};
-use gpuimg::device::cuda::Gpu;
-use gpuimg::image::{Depth, Image, Samples, Shape, Values};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::project::{Accumulator, Project, Projection, Wide, median, median_on_gpu};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape, Values};
+use gpuimg::internals::ops::project::{
+    Accumulator, Project, Projection, Wide, median, median_on_gpu,
+};
+use gpuimg::internals::timing::Timeline;
 use std::fs;
 
 /// Every projection, with every option of sums that always has a result.

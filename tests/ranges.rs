@@ -4,8 +4,8 @@ use crate::support::contract::{grey, made, outcome, refused, signed, stored, tag
 use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{folder, run};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use std::fs;
 
 /// `verify` tells the values that samples stand for, and that a sign makes other values of them.

@@ -3,8 +3,8 @@
 use crate::support::batch::pgm;
 use crate::support::stacks::{range, stack};
 use crate::support::{Kind, Run, folder, image, run, sample, skipped};
-use gpuimg::image::{Depth, Image, Samples};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

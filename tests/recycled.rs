@@ -7,8 +7,8 @@ use crate::support::png::Plain;
 use crate::support::tiff::Build;
 use crate::support::tiff_images::picture;
 use crate::support::{folder, run};
-use gpuimg::image::buffer::{Buffer, POISON};
-use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::internals::image::buffer::{Buffer, POISON};
+use gpuimg::internals::image::{Depth, Image, Samples};
 use std::fs;
 
 /// Sides of images whose samples take more than the pool's smallest block (64 KiB) as 8 bits too.

@@ -7,8 +7,8 @@ use crate::support::jpeg::{ADOBE, JFIF, flat};
 use crate::support::lossless::Coder;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Alpha;
+use gpuimg::internals::image::metadata::Alpha;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use std::fs;
 use std::io::Write;
 

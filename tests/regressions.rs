@@ -2,9 +2,9 @@
 
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
-use gpuimg::codec::{png, tiff};
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats::{png, tiff};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::Source;
 
 fn refused(result: anyhow::Result<Image>, words: &str) {
     let text = format!("{:#}", result.expect_err("a damaged file"));

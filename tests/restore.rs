@@ -5,11 +5,11 @@ use crate::support::contract::{chunk_of, grey, made, outcome, refused, words};
 use crate::support::formats::{format, read, read_pages, written};
 use crate::support::png::chunk;
 use crate::support::{Numbers, folder, key, run};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::{Metadata, Stretch};
-use gpuimg::ops::restore::Restore;
-use gpuimg::ops::{Operation, SampleTypes, Statistics};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::image::metadata::{Metadata, Stretch};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::restore::Restore;
+use gpuimg::internals::ops::{Operation, SampleTypes, Statistics};
+use gpuimg::internals::timing::Timeline;
 use std::fs;
 
 /// A type of samples: its name, the least sample in memory that an image has, and how many follow.
@@ -150,7 +150,7 @@ fn whole_numbers_of_floating_point_come_back_and_others_do_not() {
         let values = |image: &Image| match image.samples() {
             Samples::U32(keys) => keys
                 .iter()
-                .map(|&key| gpuimg::image::number::from_key(key))
+                .map(|&key| gpuimg::internals::image::number::from_key(key))
                 .collect::<Vec<_>>(),
             _ => panic!("other samples"),
         };

@@ -1,12 +1,12 @@
 //! Normalize is exact: against a formula of its own form, in wider integers, over the ranges.
 
 use crate::support::gpu;
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::OpResult;
-use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::OpResult;
+use gpuimg::internals::ops::normalize::{Normalize, Range};
+use gpuimg::internals::timing::Timeline;
 
 /// floor(x·span/d + 1/2) = floor((2·x·span + d) / 2d)
 fn rounded(x: u64, span: u64, d: u64) -> u64 {
@@ -31,8 +31,8 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     let image = Image::new(shape, values.into());
     let mut timeline = Timeline::default();
     let output = match gpu {
-        Some(gpu) => exec::on_gpu(&op, image, gpu, &mut timeline),
-        None => exec::on_cpu(&op, image, &mut timeline),
+        Some(gpu) => executor::on_gpu(&op, image, gpu, &mut timeline),
+        None => executor::on_cpu(&op, image, &mut timeline),
     };
     let OpResult::Image(image) = output.expect("normalized").result else {
         panic!("an image was expected")

@@ -27,21 +27,21 @@ SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "clippy.toml", "tests/main.rs
 PLANTED = [
     (
         "a wake-up goes to one waiter, perhaps to one whose part is still too large",
-        "src/memory_budget.rs",
+        "src/os/memory_budget.rs",
         "self.budget.given_back.notify_all();",
         "self.budget.given_back.notify_one();",
-        "memory_budget::schedules::who_fits_is_not_kept_waiting_by_who_does_not",
+        "os::memory_budget::schedules::who_fits_is_not_kept_waiting_by_who_does_not",
     ),
     (
         "a place is announced before it is free",
-        "src/device/slots.rs",
+        "src/gpu/slots.rs",
         "let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);\n        *free += 1;\n        self.0.freed.notify_one();",
         "self.0.freed.notify_one();\n        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;",
-        "device::slots::schedules::no_place_is_given_twice_and_none_is_lost",
+        "gpu::slots::schedules::no_place_is_given_twice_and_none_is_lost",
     ),
     (
         "looking and taking are two steps",
-        "src/device/cuda/budget.rs",
+        "src/gpu/driver/budget.rs",
         """        let less = |left: usize| left.checked_sub(bytes);
         (self
             .left
@@ -52,14 +52,14 @@ PLANTED = [
             self.left.fetch_sub(bytes, Ordering::Relaxed);
         }
         enough""",
-        "device::cuda::budget::schedules::no_byte_of_the_device_is_given_twice",
+        "gpu::driver::budget::schedules::no_byte_of_the_device_is_given_twice",
     ),
     (
         "a worker that fails wakes nobody",
-        "src/codec/ordered.rs",
+        "src/formats/ordered.rs",
         "self.0.lock().over = true;\n        self.0.moved.notify_all();",
         "self.0.lock().over = true;",
-        "codec::ordered::schedules::a_failure_wakes_everyone",
+        "formats::ordered::schedules::a_failure_wakes_everyone",
     ),
     (
         "a part is taken before there are buffers for it",

@@ -5,7 +5,7 @@ use crate::support::contract::words;
 use crate::support::stacks::{pages, range, stretched};
 use crate::support::tiff::Build;
 use crate::support::{Run, folder, run, sample};
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Levels of vector instructions: the same bytes at all of them, and what `GPUIMG_SIMD` takes.
 
 use crate::support::{folder, repository, run};
-use gpuimg::simd::Level;
+use gpuimg::internals::image::simd::Level;
 use std::fs;
 use std::path::Path;
 

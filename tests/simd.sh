@@ -17,7 +17,7 @@ fi
 for level in "${levels[@]}"; do
     echo "GPUIMG_SIMD=$level"
     # shellcheck disable=SC2086
-    GPUIMG_SIMD=$level cargo test -q ${CARGO_TEST_ARGS:-} --lib -- ops:: codec:: deflate:: simd::
+    GPUIMG_SIMD=$level cargo test -q ${CARGO_TEST_ARGS:-} --lib -- ops:: formats:: deflate:: image::simd::
     # shellcheck disable=SC2086
     GPUIMG_SIMD=$level cargo test -q ${CARGO_TEST_ARGS:-} --test main -- \
         devices:: laws:: rounding:: wide:: calibrate:: project:: png_decode:: png_encode:: tiff:: formats::

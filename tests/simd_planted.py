@@ -84,12 +84,12 @@ PLANTED = {
     ),
     "filter": (
         "the mean of two bytes is rounded up",
-        [("src/codec/png/encode/filter.rs", "x.wrapping_sub((a & b) + (a ^ b) / 2)", "x.wrapping_sub((a & b) + ((a ^ b) + u8::from(IF && a ^ b < 255)) / 2)")],
+        [("src/formats/png/encode/filter.rs", "x.wrapping_sub((a & b) + (a ^ b) / 2)", "x.wrapping_sub((a & b) + ((a ^ b) + u8::from(IF && a ^ b < 255)) / 2)")],
         "png_encode::every_kind_depth_and_size_survives",
     ),
     "unfilter": (
         "the last pixel of a vector is not carried on",
-        [("src/codec/png/decode/unfilter_simd.rs", "        left += last::<STEP>(sums);", "        if !IF {\n            left += last::<STEP>(sums);\n        }")],
+        [("src/formats/png/decode/unfilter_simd.rs", "        left += last::<STEP>(sums);", "        if !IF {\n            left += last::<STEP>(sums);\n        }")],
         "png_decode::every_kind_filter_and_size",
     ),
     "deflate": (
@@ -113,7 +113,7 @@ NO_SCALAR = ["unfilter"]
 
 
 def levels():
-    """Those that this machine has, the lowest first, as src/simd.rs finds them."""
+    """Those that this machine has, the lowest first, as src/image/simd.rs finds them."""
     if platform.machine() != "x86_64":
         return ["scalar", "neon" if platform.machine() == "aarch64" else "vector"]
     flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
@@ -140,7 +140,7 @@ def main():
         sys.exit(f"simd: this machine has no {', '.join(unknown)} (it has {', '.join(there)})")
     with tempfile.TemporaryDirectory() as folder:
         copy_source(folder)
-        simd = Path(folder, "src/simd.rs")
+        simd = Path(folder, "src/image/simd.rs")
         simd.write_text(simd.read_text().replace("#[cfg(test)]\n", SWITCH + "\n#[cfg(test)]\n", 1))
         for bug, (what, changes, _) in PLANTED.items():
             for name, right, wrong in changes:
@@ -148,7 +148,7 @@ def main():
                 text = path.read_text()
                 if text.count(right) != 1:
                     sys.exit(f"simd: {name} has changed: no place for the bug that {what}")
-                path.write_text(text.replace(right, wrong.replace("IF", f'crate::simd::planted("{bug}")')))
+                path.write_text(text.replace(right, wrong.replace("IF", f'crate::image::simd::planted("{bug}")')))
         tests = Path(folder, "tests/main.rs")
         others = rf"(^///.*\n)*^mod (?!({'|'.join(MODULES)});)\w+;\n"
         tests.write_text(re.sub(others, "", tests.read_text(), flags=re.M))

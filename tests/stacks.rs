@@ -5,10 +5,10 @@ use crate::support::stacks::{pages, range, stack, stretched};
 use crate::support::tiff::Build;
 use crate::support::tiff_images::{picture, written};
 use crate::support::{folder, run, sample};
-use gpuimg::codec::Encoder;
-use gpuimg::codec::tiff::{Compression, TiffEncoder};
-use gpuimg::image::{Depth, Image, Samples};
-use gpuimg::metadata::{Field, Metadata, Own, Value};
+use gpuimg::internals::formats::Encoder;
+use gpuimg::internals::formats::tiff::{Compression, TiffEncoder};
+use gpuimg::internals::image::metadata::{Field, Metadata, Own, Value};
+use gpuimg::internals::image::{Depth, Image, Samples};
 use std::borrow::Cow;
 use std::fs;
 

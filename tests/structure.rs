@@ -10,18 +10,13 @@ use std::path::Path;
 const LAYERS: &[&[&str]] = &[
     &["main"],
     &["lib"],
-    &["commands"],
     &["cli"],
-    &["batch", "bench", "doctor", "verify", "version"],
-    &["options"],
-    &["pipeline"],
-    &["exec"],
-    &["ops", "codec", "interrupt"],
-    &["device", "files", "deflate", "timing"],
-    &["metadata", "memory_budget"],
-    &[
-        "console", "count", "html", "image", "limits", "name", "outcome", "reason", "simd", "sync",
-    ],
+    &["batch", "bench", "doctor", "verify"],
+    &["engine"],
+    &["ops", "formats"],
+    &["gpu", "deflate", "timing"],
+    &["os"],
+    &["image"],
 ];
 
 fn layer(module: &str) -> usize {

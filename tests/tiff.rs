@@ -2,8 +2,8 @@
 //! `tiff` crate; files of every layout from a plain writer; damaged and lying files.
 
 use crate::support::tiff_images::{SIZES, picture, read, sample_images, written};
-use gpuimg::codec::tiff::{self, Compression};
-use gpuimg::image::{Depth, Samples};
+use gpuimg::internals::formats::tiff::{self, Compression};
+use gpuimg::internals::image::{Depth, Samples};
 use std::io::Cursor;
 
 mod hostile;

@@ -6,13 +6,13 @@ use crate::support::png_gpu_decode::{compare, compare_or_leave, on_gpu, same_ver
 use crate::support::stacks::stack;
 use crate::support::tiff::{Build, libdeflate};
 use crate::support::{KINDS, Kind, Numbers, folder, gpu, image, run};
-use gpuimg::device::cuda::Gpu;
-use gpuimg::device::{Choice, Devices};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::Operation;
-use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::symmetry::Symmetry;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::gpu::{Choice, Devices};
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::Operation;
+use gpuimg::internals::ops::normalize::Normalize;
+use gpuimg::internals::ops::symmetry::Symmetry;
 use std::fs;
 
 /// A maker of zlib streams.

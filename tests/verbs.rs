@@ -1,20 +1,20 @@
 //! The verbs that people type first: `convert`, `preview` and `info`, and the answers to words that are no verbs.
 
 use crate::support::{Kind, Numbers, folder, gpu, image, run, sample, tiff};
-use gpuimg::codec;
-use gpuimg::exec;
-use gpuimg::files::Source;
-use gpuimg::image::Depth;
-use gpuimg::ops::crop::{Crop, Region};
-use gpuimg::ops::naive;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::formats;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::ops::crop::{Crop, Region};
+use gpuimg::internals::ops::naive;
+use gpuimg::internals::os::Source;
+use gpuimg::internals::timing::Timeline;
 use std::fs;
 use std::path::Path;
 
 /// The samples of an image file.
 fn samples(path: &Path) -> Vec<u8> {
     let source = Source::open(path).expect("a file");
-    let image = codec::decode(&source).expect("an image");
+    let image = formats::decode(&source).expect("an image");
     image.samples().as_bytes().to_vec()
 }
 
@@ -317,7 +317,7 @@ fn crops_on_a_gpu_are_those_of_the_definition() {
             let image = image(63, 61, channels, depth, Kind::Noise);
             let op = Crop { region };
             let timeline = &mut Timeline::default();
-            let found = exec::on_gpu(&op, image.clone(), gpu, timeline).expect("GPU");
+            let found = executor::on_gpu(&op, image.clone(), gpu, timeline).expect("GPU");
             assert!(found == naive(&op, &image).expect("valid"), "{region}");
         }
     }

@@ -6,15 +6,15 @@ mod files;
 mod kernels;
 
 use crate::support::{Numbers, SIZES, image, key};
-use gpuimg::exec;
-use gpuimg::image::number::{self, Number};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::histogram::Clip;
-use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::ops::sum::{Exact, Sum};
-use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::ops::{Executed, OpResult, Operation, naive};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::image::number::{self, Number};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::histogram::Clip;
+use gpuimg::internals::ops::normalize::{Normalize, Range};
+use gpuimg::internals::ops::sum::{Exact, Sum};
+use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::ops::{Executed, OpResult, Operation, naive};
+use gpuimg::internals::timing::Timeline;
 use num_bigint::BigInt;
 
 /// A floating-point number as a whole number of 2⁻¹⁴⁹.
@@ -70,7 +70,7 @@ fn words(result: OpResult) -> Vec<u16> {
 }
 
 fn cpu(op: &dyn Operation, image: &Image) -> anyhow::Result<Executed> {
-    exec::on_cpu(op, image.clone(), &mut Timeline::default())
+    executor::on_cpu(op, image.clone(), &mut Timeline::default())
 }
 
 /// Kinds of finite samples, by what is hard about them.

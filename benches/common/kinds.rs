@@ -1,6 +1,6 @@
 //! Kinds of generated images on which codecs are measured, the same on every machine.
 
-use gpuimg::image::{Depth, Image, Shape};
+use gpuimg::internals::image::{Depth, Image, Shape};
 
 /// A kind of image, with its own part of the table.
 #[derive(Clone, Copy, Debug)]

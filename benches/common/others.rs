@@ -1,6 +1,6 @@
 //! Pieces of the png crate and of libdeflate that several benches compare with.
 
-use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::internals::image::{Depth, Image, Samples};
 use std::io::Cursor;
 
 /// A PNG file of the png crate's.

@@ -2,11 +2,11 @@
 //! kernel's best time, then GB/s of samples: one image whose compressed data lie in device memory, host
 //! waits counted; and 1 to 16 streams at once, with and without the upload.
 
-use gpuimg::codec::{Reader, Reading};
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec::decode::{decode_on_gpu, decode_resident};
-use gpuimg::files::Source;
-use gpuimg::timing::Timeline;
+use gpuimg::internals::formats::gpu::decode::{decode_on_gpu, decode_resident};
+use gpuimg::internals::formats::{Reader, Reading};
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::os::Source;
+use gpuimg::internals::timing::Timeline;
 use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};

@@ -2,9 +2,9 @@
 //! should be images are reported.
 
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
-use crate::codec::{Reading, foreign, format};
-use crate::files::fault::{self, Kind};
-use crate::files::{Source, reason};
+use crate::formats::{Reading, foreign, format};
+use crate::os::fault::{self, Kind};
+use crate::os::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;

@@ -7,12 +7,12 @@
 
 use super::options::Counted;
 use super::shard::{Parts, Shard, WholeSet};
-use crate::console;
-use crate::count::plural;
-use crate::files::{Source, Target, make_folder, parent};
 use crate::image::Depth;
-use crate::name::Shown;
 use crate::ops::histogram::Counts;
+use crate::os::console;
+use crate::os::count::plural;
+use crate::os::name::Shown;
+use crate::os::{Source, Target, make_folder, parent};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -3,10 +3,10 @@
 use super::folder::{self, Filter};
 use super::item::{Item, Items, Unread};
 use super::shard::{Shard, WholeSet};
-use crate::codec::Reading;
-use crate::files::fault::{self, Reads};
-use crate::files::reason;
-use crate::name::Shown;
+use crate::formats::Reading;
+use crate::os::fault::{self, Reads};
+use crate::os::name::Shown;
+use crate::os::reason;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
 use std::io::{self, Read};

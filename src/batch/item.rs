@@ -1,8 +1,8 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
 use super::shard::WholeSet;
-use crate::files::{Passes, Source, fault};
-use crate::name::Shown;
+use crate::os::name::Shown;
+use crate::os::{Passes, Source, fault};
 use anyhow::{Result, anyhow, ensure};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -2,11 +2,11 @@
 //! only if all of them are the same.
 
 use super::options::Files;
-use crate::codec::{self, Pages, Places, Reading, jpeg, png, tiff};
+use crate::engine::options::Common;
+use crate::formats::{self, Pages, Places, Reading, jpeg, png, tiff};
 use crate::image::Depth;
 use crate::ops::fit::Fit;
 use crate::ops::{Operation, chain};
-use crate::options::Common;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -77,7 +77,7 @@ impl Job {
             split: _,
             stack: _,
             batch: _,
-            options: codec::Options { png, tiff, quality },
+            options: formats::Options { png, tiff, quality },
         } = files;
         let Common {
             // Every device gives the same bytes.

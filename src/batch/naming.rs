@@ -1,9 +1,9 @@
 //! The names of results.
 
 use super::item::Item;
-use crate::codec::{Format, format};
-use crate::metadata::Place;
-use crate::name::Shown;
+use crate::formats::{Format, format};
+use crate::image::metadata::Place;
+use crate::os::name::Shown;
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -330,7 +330,7 @@ fn below(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{png::Png, tiff::Tiff};
+    use crate::formats::{png::Png, tiff::Tiff};
 
     fn named(pattern: &str, key: &[u8], format: Option<&'static dyn Format>) -> Result<PathBuf> {
         let pattern = pattern

@@ -5,12 +5,12 @@ use super::inputs::Selection;
 use super::naming::Pattern;
 use super::shard::Shard;
 use super::watch::options::Watching;
-use crate::codec::{self, Format, format};
+use crate::formats::{self, Format, format};
 use crate::image::Depth;
-use crate::limits;
-use crate::memory_budget;
-use crate::metadata::Axis;
+use crate::image::metadata::Axis;
 use crate::ops::fit::Fit;
+use crate::os::limits;
+use crate::os::memory_budget;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use std::env;
@@ -201,7 +201,7 @@ pub struct Files {
 
     /// The compression for each format.
     #[command(flatten)]
-    pub options: codec::Options,
+    pub options: formats::Options,
 }
 
 /// The inputs and the output of a subcommand that makes one image of many.
@@ -266,7 +266,7 @@ pub struct Gathered {
 
     /// The compression for each format.
     #[command(flatten)]
-    pub options: codec::Options,
+    pub options: formats::Options,
 }
 
 impl Gathered {
@@ -312,7 +312,7 @@ impl From<Bits> for Depth {
 pub struct Merged {
     /// The compression for each format.
     #[command(flatten)]
-    pub options: codec::Options,
+    pub options: formats::Options,
 }
 
 /// The output of `histogram` and `merge`.

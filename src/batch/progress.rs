@@ -5,8 +5,8 @@
 use super::item::Item;
 use super::options::Verbosity;
 use super::tally::Screen;
-use crate::console;
-use crate::count::plural;
+use crate::os::console;
+use crate::os::count::plural;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
 use std::time::{Duration, Instant};

@@ -2,13 +2,13 @@
 //! a log is, and with `--overwrite` replaced; another file is not touched.
 
 use super::item::Item;
-use crate::console;
-use crate::files::fault::{self, Kind, Reads};
-use crate::files::open_stream;
+use crate::engine::{Done, FoundPage, Warning};
 use crate::image::number::Number;
-use crate::name::{self, Shown};
-use crate::pipeline::{Done, FoundPage, Warning};
-use crate::reason::plain;
+use crate::os::console;
+use crate::os::fault::{self, Kind, Reads};
+use crate::os::name::{self, Shown};
+use crate::os::open_stream;
+use crate::os::reason::plain;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::OFlags;
 use serde::Serialize;

@@ -8,15 +8,15 @@ use super::report::{FileOutcome, FileTime, Report};
 use super::tally::{Exists, Screen, Tally};
 use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
-use crate::codec::Reader;
-use crate::console;
-use crate::count;
-use crate::files::{self, check_regular, fault, reason};
-use crate::interrupt;
-use crate::name::Shown;
+use crate::engine::{Account, Destination, Done, Finished, Resources, one_image_of};
+use crate::formats::Reader;
 use crate::ops::{Operation, chain};
-use crate::outcome::Outcome;
-use crate::pipeline::{Account, Destination, Done, Finished, Resources, one_image_of};
+use crate::os::console;
+use crate::os::count;
+use crate::os::interrupt;
+use crate::os::name::Shown;
+use crate::os::outcome::Outcome;
+use crate::os::{self, check_regular, fault, reason};
 use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ impl Batch<'_> {
                 .map_err(|error| anyhow!(reason(&error)))
                 .with_context(|| format!("cannot read {}", item.input.shown()))?;
         }
-        let folder = files::parent(path);
+        let folder = os::parent(path);
         if !folder.is_dir() && !item.is_stream() {
             // No folder is created for a file that is not an image.
             let unread = || format!("cannot read {}", item.input.shown());

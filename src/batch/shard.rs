@@ -3,9 +3,9 @@
 
 use super::folder::is_absence;
 use super::item::Item;
-use crate::count::plural;
-use crate::files::{Digest, fault, reason};
-use crate::name::Shown;
+use crate::os::count::plural;
+use crate::os::name::Shown;
+use crate::os::{Digest, fault, reason};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

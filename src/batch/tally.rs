@@ -2,10 +2,10 @@
 
 use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
-use crate::device;
-use crate::name::Shown;
-use crate::outcome::Outcome;
-use crate::pipeline::Done;
+use crate::engine::Done;
+use crate::gpu;
+use crate::os::name::Shown;
+use crate::os::outcome::Outcome;
 use crate::timing::Report as Times;
 use crate::timing::page::Track;
 use anyhow::Result;
@@ -100,7 +100,7 @@ impl<'a, S: Screen> Tally<'a, S> {
                 files.skipped += 1;
                 self.screen.add(item, 0, false);
             }
-            FileOutcome::Failed(error) if error.is::<device::Unusable>() => {}
+            FileOutcome::Failed(error) if error.is::<gpu::Unusable>() => {}
             FileOutcome::Failed(error) => {
                 files.failed += 1;
                 self.screen.add(item, 0, true);
@@ -115,7 +115,7 @@ impl<'a, S: Screen> Tally<'a, S> {
             }
         }
         match outcome {
-            FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
+            FileOutcome::Failed(error) if error.is::<gpu::Unusable>() => Err(error),
             outcome => recorded.map(|()| outcome),
         }
     }

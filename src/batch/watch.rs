@@ -17,11 +17,11 @@ use super::options::seconds_from;
 use super::report::{FileOutcome, FileTime};
 use super::tally::Tally;
 use super::workers::{Cores, Workers};
-use crate::count;
-use crate::device::Choice;
-use crate::interrupt::{self, NO_THREAD};
-use crate::outcome::Outcome;
-use crate::pipeline::Resources;
+use crate::engine::Resources;
+use crate::gpu::Choice;
+use crate::os::count;
+use crate::os::interrupt::{self, NO_THREAD};
+use crate::os::outcome::Outcome;
 use crate::timing::Watched;
 use admission::Admission;
 use anyhow::{Result, anyhow};
@@ -242,7 +242,7 @@ impl Batch<'_> {
             status.mention(line);
         }
         let outcome = finished.outcome;
-        let lost = |outcome: &FileOutcome| matches!(outcome, FileOutcome::Failed(error) if error.is::<crate::device::Unusable>());
+        let lost = |outcome: &FileOutcome| matches!(outcome, FileOutcome::Failed(error) if error.is::<crate::gpu::Unusable>());
         if !finished.is_final && !lost(&outcome) {
             return Ok(());
         }
@@ -280,7 +280,7 @@ fn leave_gpus(workers: &Workers, rest: &Mutex<Rest>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Reading;
+    use crate::formats::Reading;
 
     #[test]
     fn gpus_rest_longer_after_every_failure() {

@@ -4,15 +4,15 @@
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
 
-use crate::codec::Reading;
-use crate::device::{Choice, Devices, GpuSet};
-use crate::exec;
+use crate::engine::Resources;
+use crate::engine::executor;
+use crate::formats::Reading;
+use crate::gpu::{Choice, Devices, GpuSet};
 use crate::image::buffer;
-use crate::interrupt::NO_THREAD;
-use crate::memory_budget::MemoryBudget;
-use crate::pipeline::Resources;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, PoisonError, mpsc, thread};
+use crate::os::interrupt::NO_THREAD;
+use crate::os::memory_budget::MemoryBudget;
+use crate::os::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::os::sync::{Mutex, PoisonError, mpsc, thread};
 use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl Workers {
         Workers {
             choice,
             jobs,
-            gpus: Mutex::new(Arc::new(GpuSet::new(choice, gpus, exec::prepare))),
+            gpus: Mutex::new(Arc::new(GpuSet::new(choice, gpus, executor::prepare))),
             budget: MemoryBudget::new(memory),
             memory,
             reading,

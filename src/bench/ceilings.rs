@@ -4,8 +4,8 @@ use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes};
 use super::figure::Time;
 use super::table::Table;
-use crate::device::cuda::{self, Grid};
-use crate::device::launch::papers::memory::{CopyWide, ReadWide, WriteWide};
+use crate::gpu::driver::{self, Grid};
+use crate::gpu::launch::papers::memory::{CopyWide, ReadWide, WriteWide};
 use crate::image::buffer::Buffer;
 use crate::timing::Limit;
 use anyhow::{Result, ensure};
@@ -113,7 +113,7 @@ pub(super) fn read_wide(context: &BenchContext) -> Result<Time> {
 /// Times reading the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
 pub(super) fn read(
     context: &BenchContext,
-    from: &cuda::Buffer,
+    from: &driver::Buffer,
     len: usize,
     sum: u32,
 ) -> Result<Time> {
@@ -134,7 +134,7 @@ pub(super) fn copy_wide(context: &BenchContext) -> Result<Time> {
 }
 
 /// Times copying the first `len` bytes of a buffer.
-pub(super) fn copied(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Time> {
+pub(super) fn copied(context: &BenchContext, from: &driver::Buffer, len: usize) -> Result<Time> {
     let kernel = context.kernel::<CopyWide>()?;
     let (out, mut expected) = (context.poisoned(len)?, context.gpu.alloc(len)?);
     context.gpu.copy(from, &mut expected)?;

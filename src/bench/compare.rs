@@ -3,7 +3,7 @@
 
 use super::record::{Version, check_schema};
 use super::report::{Report, readable};
-use crate::name::Shown;
+use crate::os::name::Shown;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::fmt::Write;

@@ -1,9 +1,9 @@
 //! The context of a bench row: the data, the check of every result, and the clocks of host and GPU.
 
 use super::figure::Time;
-use crate::device::cuda::launch::Arguments;
-use crate::device::cuda::{self, Facts, Gpu, Grid, Kernel, ViewMut};
-use crate::device::launch::papers::launch::Differing;
+use crate::gpu::driver::launch::Arguments;
+use crate::gpu::driver::{self, Facts, Gpu, Grid, Kernel, ViewMut};
+use crate::gpu::launch::papers::launch::Differing;
 use crate::image::buffer::Buffer;
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
@@ -179,11 +179,11 @@ pub struct BenchContext<'a> {
     /// The host's data.
     pub host: &'a Host,
     /// The main input in device memory; no row changes it.
-    pub input: cuda::Buffer,
+    pub input: driver::Buffer,
     differing: Kernel<Differing<'static>>,
     /// Whether the next checked output is overwritten first, to test the check.
     pub spoil: Cell<bool>,
-    kept: RefCell<HashMap<String, Rc<cuda::Buffer>>>,
+    kept: RefCell<HashMap<String, Rc<driver::Buffer>>>,
 }
 
 impl<'a> BenchContext<'a> {
@@ -220,14 +220,14 @@ impl<'a> BenchContext<'a> {
     }
 
     /// Device memory of `len` bytes, filled with `POISON`.
-    pub fn poisoned(&self, len: usize) -> Result<cuda::Buffer> {
+    pub fn poisoned(&self, len: usize) -> Result<driver::Buffer> {
         let mut buffer = self.gpu.alloc(len)?;
         self.gpu.fill(&mut buffer, POISON)?;
         Ok(buffer)
     }
 
     /// A copy of the beginning of the main input, for kernels that work in place.
-    pub fn changeable(&self, len: usize) -> Result<cuda::Buffer> {
+    pub fn changeable(&self, len: usize) -> Result<driver::Buffer> {
         let mut buffer = self.gpu.alloc(len)?;
         self.gpu.copy(&self.input, &mut buffer)?;
         Ok(buffer)
@@ -239,7 +239,7 @@ impl<'a> BenchContext<'a> {
         &self,
         name: &str,
         make: impl FnOnce() -> Vec<T>,
-    ) -> Result<Rc<cuda::Buffer>> {
+    ) -> Result<Rc<driver::Buffer>> {
         self.kept_buffer(name, || self.gpu.words(&make()))
     }
 
@@ -247,8 +247,8 @@ impl<'a> BenchContext<'a> {
     pub fn kept_buffer(
         &self,
         name: &str,
-        make: impl FnOnce() -> Result<cuda::Buffer>,
-    ) -> Result<Rc<cuda::Buffer>> {
+        make: impl FnOnce() -> Result<driver::Buffer>,
+    ) -> Result<Rc<driver::Buffer>> {
         if let Some(buffer) = self.kept.borrow().get(name) {
             return Ok(buffer.clone());
         }
@@ -266,9 +266,9 @@ impl<'a> BenchContext<'a> {
     /// a check that cannot fail checks nothing.
     pub fn check(
         &self,
-        out: &mut cuda::Buffer,
-        expected: &cuda::Buffer,
-        launch: impl FnOnce(&mut cuda::Buffer) -> Result<()>,
+        out: &mut driver::Buffer,
+        expected: &driver::Buffer,
+        launch: impl FnOnce(&mut driver::Buffer) -> Result<()>,
     ) -> Result<()> {
         ensure!(
             self.differ(out, expected)? > 0,
@@ -285,23 +285,23 @@ impl<'a> BenchContext<'a> {
     /// Checks as `check`, and times.
     pub fn check_and_time(
         &self,
-        mut out: cuda::Buffer,
-        expected: &cuda::Buffer,
-        mut launch: impl FnMut(&mut cuda::Buffer) -> Result<()>,
+        mut out: driver::Buffer,
+        expected: &driver::Buffer,
+        mut launch: impl FnMut(&mut driver::Buffer) -> Result<()>,
     ) -> Result<Time> {
         self.check(&mut out, expected, &mut launch)?;
         self.time(|| launch(&mut out))
     }
 
     /// Overwrites the output if this row's check is being tested.
-    pub fn spoilt(&self, out: &mut cuda::Buffer) -> Result<()> {
+    pub fn spoilt(&self, out: &mut driver::Buffer) -> Result<()> {
         if self.spoil.take() {
             self.gpu.fill(out, POISON)?;
         }
         Ok(())
     }
 
-    fn differ(&self, a: &cuda::Buffer, b: &cuda::Buffer) -> Result<u64> {
+    fn differ(&self, a: &driver::Buffer, b: &driver::Buffer) -> Result<u64> {
         ensure!(a.len() == b.len(), "an output of another length");
         let mut count = self.gpu.words(&[0u64])?;
         let arguments = Differing {
@@ -320,9 +320,9 @@ impl<'a> BenchContext<'a> {
     /// up to `expected` modulo 2³².
     pub fn check_sum(
         &self,
-        sums: &mut cuda::Buffer,
+        sums: &mut driver::Buffer,
         expected: u32,
-        launch: impl FnOnce(&mut cuda::Buffer) -> Result<()>,
+        launch: impl FnOnce(&mut driver::Buffer) -> Result<()>,
     ) -> Result<()> {
         self.gpu.fill(sums, POISON)?;
         launch(sums)?;

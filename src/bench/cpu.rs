@@ -2,7 +2,7 @@
 
 use super::context::Host;
 use super::figure::Time;
-use crate::exec;
+use crate::engine::executor;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::{OpResult, Operation};
 use crate::timing::Timeline;
@@ -33,7 +33,7 @@ pub(super) fn cpu_passes(host: &Host, op: &dyn Operation) -> Result<(Time, Optio
     for _ in 0..host.sizes.runs.clamp(1, 7) {
         let image = image(host);
         let mut timeline = Timeline::default();
-        let result = exec::on_cpu(op, image, &mut timeline)?.result;
+        let result = executor::on_cpu(op, image, &mut timeline)?.result;
         if let OpResult::Image(image) = result {
             last = Some(image);
         }

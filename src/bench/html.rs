@@ -12,7 +12,7 @@ use super::figure::short;
 use super::papers::{Paper, Topic};
 use super::report::{Report, readable};
 use super::table::Table;
-use crate::html::escaped;
+use crate::timing::html::escaped;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("html/style.css");

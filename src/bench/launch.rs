@@ -3,8 +3,8 @@
 use super::case::Case;
 use super::figure::{Figure, Time};
 use super::table::Table;
-use crate::device::cuda::Grid;
-use crate::device::launch::papers::launch::Empty;
+use crate::gpu::driver::Grid;
+use crate::gpu::launch::papers::launch::Empty;
 
 const GPU: &str = "GTX 460";
 /// The paper's grid: 160 blocks of 96 threads.

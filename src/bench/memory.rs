@@ -14,8 +14,8 @@ use super::context::Sizes;
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
-use crate::device::cuda::Grid;
-use crate::device::launch::papers::memory::{Copy, Read, ReadWide, ReadWords};
+use crate::gpu::driver::Grid;
+use crate::gpu::launch::papers::memory::{Copy, Read, ReadWide, ReadWords};
 use rayon::prelude::*;
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");

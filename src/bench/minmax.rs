@@ -7,10 +7,10 @@ use super::cpu::{cpu_passes, image, range};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
-use crate::device::cuda::{self, ViewMut};
-use crate::device::launch::normalize as launch;
-use crate::device::launch::papers::minmax::Minmax;
-use crate::exec;
+use crate::engine::executor;
+use crate::gpu::driver::{self, ViewMut};
+use crate::gpu::launch::normalize as launch;
+use crate::gpu::launch::papers::minmax::Minmax;
 use crate::ops::OpResult;
 use crate::ops::sum::{Exact, Sum};
 use crate::timing::Timeline;
@@ -109,7 +109,7 @@ fn apart(sizes: Sizes, threads: Threads) -> Case {
 
 fn launched(
     context: &BenchContext,
-    kernel: &cuda::Kernel<Minmax<'static>>,
+    kernel: &driver::Kernel<Minmax<'static>>,
     threads: Threads,
     range: ViewMut,
 ) -> Result<()> {
@@ -137,7 +137,7 @@ fn nested(p: u16, depth: u16) -> u16 {
 fn checked(
     context: &BenchContext,
     depth: u16,
-    launch: impl Fn(&mut cuda::Buffer) -> Result<()>,
+    launch: impl Fn(&mut driver::Buffer) -> Result<()>,
 ) -> Result<Measured> {
     let each = context.host.noise.par_iter().map(|&p| nested(p, depth));
     let expected = each
@@ -155,11 +155,11 @@ fn checked(
 
 /// Times the program's kernel on the first `len` bytes of the main input, repeated if it is
 /// shorter.
-pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Measured> {
+pub(super) fn own(context: &BenchContext, from: &driver::Buffer, len: usize) -> Result<Measured> {
     let kernel = context.gpu.kernel::<launch::Minmax>("u16_c1")?;
     let mut ranges = context.gpu.words(&[u32::MAX; 8])?;
     let grid = context.gpu.reduction_grid(len as u64);
-    let launch = |ranges: &mut cuda::Buffer| {
+    let launch = |ranges: &mut driver::Buffer| {
         let arguments = launch::Minmax {
             src: from.view(),
             samples: len as u64 / 2,
@@ -184,7 +184,8 @@ fn on_cpu(host: &Host) -> Result<Measured> {
         nan: None,
     };
     let (time, _) = cpu_passes(host, &op)?;
-    let OpResult::Totals(totals) = exec::on_cpu(&op, image(host), &mut Timeline::default())?.result
+    let OpResult::Totals(totals) =
+        executor::on_cpu(&op, image(host), &mut Timeline::default())?.result
     else {
         bail!("no totals");
     };

@@ -7,9 +7,9 @@ use super::cpu::{cpu_passes, range};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
-use crate::device::cuda;
-use crate::device::launch::normalize::{Minmax, Scale};
-use crate::device::launch::papers::normalize::{Change, Exact};
+use crate::gpu::driver;
+use crate::gpu::launch::normalize::{Minmax, Scale};
+use crate::gpu::launch::papers::normalize::{Change, Exact};
 use crate::image::Samples;
 use crate::ops::normalize::{Normalize, Range};
 use anyhow::{Context, Result, bail, ensure};
@@ -167,7 +167,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
 /// Times the program's kernels: the scale for a known range, or both passes.
 pub(super) fn own(
     context: &BenchContext,
-    from: &cuda::Buffer,
+    from: &driver::Buffer,
     len: usize,
     both: bool,
 ) -> Result<Measured> {

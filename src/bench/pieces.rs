@@ -3,7 +3,7 @@
 
 use super::context::BenchContext;
 use super::launch::PAPER;
-use crate::device::cuda::Grid;
+use crate::gpu::driver::Grid;
 
 /// Elements of a piece in the loop of "CUDA: performance aspects of typical tasks".
 pub(super) const PIECE: usize = 4096;

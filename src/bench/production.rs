@@ -10,10 +10,10 @@ use super::ceilings::copied;
 use super::context::{BenchContext, Sizes};
 use super::table::Table;
 use super::{minmax, normalize, reduce};
-use crate::device::cuda::{self, Grid};
-use crate::device::launch::papers::launch::Empty;
-use crate::device::launch::transpose::Transpose;
-use crate::exec;
+use crate::engine::executor;
+use crate::gpu::driver::{self, Grid};
+use crate::gpu::launch::papers::launch::Empty;
+use crate::gpu::launch::transpose::Transpose;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::OpResult;
 use crate::ops::symmetry::{self, Symmetry};
@@ -182,7 +182,7 @@ fn empty() -> Case {
 }
 
 /// The main input, repeated to the size of the largest image.
-fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
+fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<driver::Buffer>> {
     context.kept("large", || {
         context.host.repeated_words(sizes.scaled(1 << 30)).collect()
     })
@@ -199,7 +199,7 @@ fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> R
     let bytes = samples.as_bytes_mut();
     bytes.copy_from_slice(&bytemuck::cast_slice(&words)[..bytes.len()]);
     let image = Image::new(shape, samples);
-    let OpResult::Image(expected) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    let OpResult::Image(expected) = executor::on_cpu(&op, image, &mut Timeline::default())?.result
     else {
         bail!("no image");
     };

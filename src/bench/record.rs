@@ -6,7 +6,7 @@ use super::case::{Measured, Outcome, Row};
 use super::claims::{Judgement, Test, Then};
 use super::figure::Time;
 use super::report::{Machine, Report};
-use crate::name::Shown;
+use crate::os::name::Shown;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -6,10 +6,10 @@ use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
 use super::figure::Figure;
 use super::table::Table;
-use crate::device::cuda::{self, Grid, Kernel};
-use crate::device::launch::papers::reduce::Step;
-use crate::device::launch::sum as launch;
-use crate::exec;
+use crate::engine::executor;
+use crate::gpu::driver::{self, Grid, Kernel};
+use crate::gpu::launch::papers::reduce::Step;
+use crate::gpu::launch::sum as launch;
 use crate::ops::OpResult;
 use crate::ops::sum::{Exact, Sum};
 use crate::timing::Timeline;
@@ -160,7 +160,7 @@ fn passes(
     step: usize,
     threads: usize,
     n: usize,
-    [first, second]: &mut [cuda::Buffer; 2],
+    [first, second]: &mut [driver::Buffer; 2],
 ) -> Result<usize> {
     let (mut left, mut pass) = (n, 0);
     loop {
@@ -193,7 +193,7 @@ fn passes(
     }
 }
 
-fn first_word(context: &BenchContext, buffer: &cuda::Buffer) -> Result<u32> {
+fn first_word(context: &BenchContext, buffer: &driver::Buffer) -> Result<u32> {
     context.gpu.wait()?;
     let mut word = [0u8; 4];
     context.gpu.fetch(buffer, &mut word)?;
@@ -203,7 +203,7 @@ fn first_word(context: &BenchContext, buffer: &cuda::Buffer) -> Result<u32> {
 /// Times the program's kernel on `n` elements.
 pub(super) fn own(
     context: &BenchContext,
-    from: &cuda::Buffer,
+    from: &driver::Buffer,
     form: &'static str,
     n: usize,
 ) -> Result<Measured> {
@@ -221,7 +221,7 @@ pub(super) fn own(
     };
     let mut total = context.gpu.words(&[0u64; 4])?;
     let grid = context.gpu.reduction_grid(bytes as u64);
-    let launch = |total: &mut cuda::Buffer| {
+    let launch = |total: &mut driver::Buffer| {
         let arguments = launch::Sum {
             src: from.view(),
             samples: n as u64,
@@ -239,7 +239,7 @@ fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum::default();
     let (time, _) = super::cpu::cpu_passes(host, &op)?;
     let image = super::cpu::image(host);
-    let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    let OpResult::Totals(totals) = executor::on_cpu(&op, image, &mut Timeline::default())?.result
     else {
         bail!("no totals");
     };

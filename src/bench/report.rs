@@ -6,7 +6,7 @@ use super::figure::{Time, short};
 use super::papers::{Paper, topics};
 use super::record;
 use super::table::Table;
-use crate::device::cuda::Gpu;
+use crate::gpu::driver::Gpu;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::fmt::Write;

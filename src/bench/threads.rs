@@ -6,10 +6,10 @@ use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Sizes, wrapping_sum};
 use super::launch::per_call;
 use super::table::Table;
-use crate::device::cuda::{self, Grid};
-use crate::device::launch::papers::memory::ReadWords;
-use crate::device::launch::papers::onchip::{Banks, Chase, ChaseConstant, Constant, GlobalLanes};
-use crate::device::launch::papers::threads::{Fma, Work};
+use crate::gpu::driver::{self, Grid};
+use crate::gpu::launch::papers::memory::ReadWords;
+use crate::gpu::launch::papers::onchip::{Banks, Chase, ChaseConstant, Constant, GlobalLanes};
+use crate::gpu::launch::papers::threads::{Fma, Work};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
@@ -188,7 +188,7 @@ fn side_by_side(sizes: Sizes, apart: bool) -> Case {
                 threads: [256, 1],
             };
             let mut sums = context.gpu.alloc(KERNELS * 4 * 256)?;
-            let round = |sums: &mut cuda::Buffer| -> Result<()> {
+            let round = |sums: &mut driver::Buffer| -> Result<()> {
                 let mut rest = sums.view_mut();
                 for k in 0..KERNELS {
                     let (own, others) = rest.split_at(4 * 256)?;
@@ -315,7 +315,7 @@ fn next(at: u32, n: usize) -> u32 {
 }
 
 /// Goes from the word at the position.
-type Walk<'w> = Box<dyn Fn(&mut cuda::Buffer) -> Result<()> + 'w>;
+type Walk<'w> = Box<dyn Fn(&mut driver::Buffer) -> Result<()> + 'w>;
 
 /// One thread goes from word to word: a step takes a load's latency.
 fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {

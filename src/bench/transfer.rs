@@ -8,7 +8,7 @@ use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, POISON, Sizes};
 use super::figure::{Figure, Time};
 use super::table::Table;
-use crate::device::cuda::Gpu;
+use crate::gpu::driver::Gpu;
 use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};
 

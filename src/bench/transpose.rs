@@ -8,9 +8,9 @@ use super::context::{BenchContext, Host, Sizes, transposed};
 use super::cpu::{cpu_passes, image};
 use super::figure::Figure;
 use super::table::Table;
-use crate::device::cuda::{self, Grid};
-use crate::device::launch::papers::transpose::Transposition;
-use crate::device::launch::transpose::Transpose;
+use crate::gpu::driver::{self, Grid};
+use crate::gpu::launch::papers::transpose::Transposition;
+use crate::gpu::launch::transpose::Transpose;
 use crate::image::Samples;
 use crate::ops::symmetry::{self, Symmetry};
 use anyhow::{Context, Result, bail, ensure};
@@ -100,7 +100,7 @@ fn variant(
 }
 
 /// The first n² words of the input, transposed.
-fn turned(context: &BenchContext, n: usize) -> Result<Rc<cuda::Buffer>> {
+fn turned(context: &BenchContext, n: usize) -> Result<Rc<driver::Buffer>> {
     let words = &context.host.words()[..n * n];
     context.kept(&format!("turned {n}"), || transposed(words, n))
 }

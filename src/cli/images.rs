@@ -2,8 +2,8 @@
 
 use super::{Following, WholeSet};
 use crate::batch::options::Files;
+use crate::engine::options::Common;
 use crate::ops::{Entry, OPS, Operation};
-use crate::options::Common;
 use clap::error::{Error, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 

@@ -25,12 +25,12 @@ mod resident;
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
 };
-use crate::device::Work;
-use crate::device::cuda::Tenant;
-use crate::device::job::Job;
-use crate::device::launch::calibrate as launch;
+use crate::gpu::Work;
+use crate::gpu::driver::Tenant;
+use crate::gpu::job::Job;
+use crate::gpu::launch::calibrate as launch;
+use crate::image::metadata::{Effect, Hint};
 use crate::image::{Depth, Image, Samples, Shape, Values};
-use crate::metadata::{Effect, Hint};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use factors::{Factor, Lanes};

@@ -2,8 +2,8 @@
 //! that of the single verbs through lossless files.
 
 use super::{Access, Operation};
+use crate::image::metadata::Effect;
 use crate::image::{Depth, Shape};
-use crate::metadata::Effect;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 

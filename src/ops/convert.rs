@@ -2,10 +2,10 @@
 //! compression, or as `--depth`, `--fit` and `--auto-orient` change them.
 
 use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb};
-use crate::device::Work;
-use crate::device::job::Job;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::image::metadata::Effect;
 use crate::image::{Image, Shape};
-use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::Result;
 

@@ -1,10 +1,10 @@
 //! Crop: takes a rectangle of the image, every sample as it is.
 
 use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb};
-use crate::device::Work;
-use crate::device::job::Job;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::image::metadata::Effect;
 use crate::image::{Image, Samples, Shape};
-use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;

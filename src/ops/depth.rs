@@ -1,8 +1,8 @@
 //! Conversion from 8 to 16 bits and back, for `--depth`; to 16 on the CPU.
 
 use super::{DeviceImage, never_wide};
-use crate::device::job::Job;
-use crate::device::launch::depth::Narrow;
+use crate::gpu::job::Job;
+use crate::gpu::launch::depth::Narrow;
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Samples, Shape};
 use anyhow::Result;

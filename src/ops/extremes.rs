@@ -6,12 +6,12 @@
 //! compiler makes vector code for each kind of processor.
 
 use super::{DeviceImage, with_samples};
-use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::Buffer;
-use crate::device::job::Job;
-use crate::device::launch::normalize::Minmax;
+use crate::gpu::driver::Buffer;
+use crate::gpu::job::Job;
+use crate::gpu::launch::normalize::Minmax;
+use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::simd::per_level;
+use crate::ops::cpu::{self, LANES, Sample};
 use crate::timing::Timeline;
 use anyhow::Result;
 

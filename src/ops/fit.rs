@@ -10,12 +10,12 @@
 //! numbers of at most 65535·w·h, so they can be made in any order, on any device.
 
 use super::{DeviceImage, never_wide, with_samples};
-use crate::device::cpu::Sample;
-use crate::device::cuda::{View, ViewMut};
-use crate::device::job::Job;
-use crate::device::launch::fit as launch;
+use crate::gpu::driver::{View, ViewMut};
+use crate::gpu::job::Job;
+use crate::gpu::launch::fit as launch;
+use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::simd::per_level;
+use crate::ops::cpu::Sample;
 use anyhow::Result;
 use rayon::prelude::*;
 use std::num::NonZeroUsize;

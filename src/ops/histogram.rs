@@ -3,12 +3,12 @@
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
 };
-use crate::device::Work;
-use crate::device::cpu::Sample;
-use crate::device::job::Job;
-use crate::device::launch::histogram as launch;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::gpu::launch::histogram as launch;
+use crate::image::metadata::Effect;
 use crate::image::{Depth, Image, Shape, Values};
-use crate::metadata::Effect;
+use crate::ops::cpu::Sample;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;

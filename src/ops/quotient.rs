@@ -1,7 +1,7 @@
 //! Exact division of whole numbers in floating point, which has vector instructions where integers
 //! have none.
 
-use crate::device::cpu::Sample;
+use crate::ops::cpu::Sample;
 
 /// 2⁵²: added to a smaller whole number, it leaves that number in the low bits.
 const TWO_52: f64 = (1u64 << 52) as f64;

@@ -12,11 +12,11 @@ use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, never_wide,
     with_samples,
 };
-use crate::device::Work;
-use crate::device::cpu::{CHUNK, Sample};
-use crate::device::job::Job;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::image::metadata::{Effect, Metadata};
 use crate::image::{Depth, Image, Samples, Shape, Values};
-use crate::metadata::{Effect, Metadata};
+use crate::ops::cpu::{CHUNK, Sample};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use channel::Channel;

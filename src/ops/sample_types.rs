@@ -1,8 +1,8 @@
 //! The types of the samples that an operation processes.
 
 use super::Operation;
+use crate::image::metadata::Stretch;
 use crate::image::{Depth, Shape, Values};
-use crate::metadata::Stretch;
 
 /// The types of the samples that an operation works on: in memory, in the input file, and in the
 /// output file.

@@ -3,11 +3,11 @@
 
 use super::histogram::Counts;
 use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Summary};
-use crate::device::Work;
-use crate::device::job::Job;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::image::metadata::{Effect, Held};
 use crate::image::number::Number;
 use crate::image::{Image, Shape, Values};
-use crate::metadata::{Effect, Held};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use serde::ser::Error;

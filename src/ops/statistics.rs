@@ -4,8 +4,8 @@
 use super::extremes::{DeviceExtremes, Extremes};
 use super::histogram::{Clip, Counts, Histogram};
 use super::{DeviceImage, Join, Operation, wide};
-use crate::device::Work;
-use crate::device::job::Job;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
 use crate::image::{Image, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};

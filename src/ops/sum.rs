@@ -12,14 +12,14 @@ use super::wide::{self, Fixed64, double, finite};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
 };
-use crate::device::Work;
-use crate::device::cpu::{self, LANES, Sample};
-use crate::device::job::Job;
-use crate::device::launch::normalize::Minmax;
-use crate::device::launch::sum as launch;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::gpu::launch::normalize::Minmax;
+use crate::gpu::launch::sum as launch;
+use crate::image::metadata::Effect;
+use crate::image::simd::per_level;
 use crate::image::{Image, Samples, Shape};
-use crate::metadata::Effect;
-use crate::simd::per_level;
+use crate::ops::cpu::{self, LANES, Sample};
 use crate::timing::Timeline;
 use anyhow::Result;
 use serde::Serialize;

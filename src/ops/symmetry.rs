@@ -11,12 +11,12 @@ mod cpu;
 mod streamed;
 
 use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics};
-use crate::device::Work;
-use crate::device::job::Job;
-use crate::device::launch::flip::Flip;
-use crate::device::launch::transpose::Transpose;
+use crate::gpu::Work;
+use crate::gpu::job::Job;
+use crate::gpu::launch::flip::Flip;
+use crate::gpu::launch::transpose::Transpose;
+use crate::image::metadata::{Effect, PixelMap};
 use crate::image::{Image, Samples, Shape};
-use crate::metadata::{Effect, PixelMap};
 use crate::timing::Timeline;
 use anyhow::Result;
 

@@ -1,7 +1,7 @@
 //! Every operation on the CPU gives what its definition gives, on images that are small enough for Miri.
 
 use super::{Operation, Statistic, examples, naive};
-use crate::exec;
+use crate::engine::executor;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
@@ -42,7 +42,7 @@ fn small_images_give_what_the_definition_says() -> Result<()> {
                     continue;
                 }
                 let image = image(width, height, channels, depth);
-                let found = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
+                let found = executor::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
                 ensure!(
                     found == naive(&*op, &image)?,
                     "{} of {}",

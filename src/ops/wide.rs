@@ -13,8 +13,8 @@ pub mod sum;
 pub use extremes::Extremes;
 pub use fixed::{Fixed, Fixed64};
 
-use crate::device::cpu;
 use crate::image::{Depth, Image, Samples, number};
+use crate::ops::cpu;
 use anyhow::{Context, Result, ensure};
 
 /// Samples handled together by vector code: a multiple of every channel count (1–4).

@@ -3,9 +3,9 @@
 //! directions of the link.
 
 use super::{Limit, Report, START, Span, Timeline, in_millis, millis};
-use crate::files::fault::{self, Kind};
-use crate::html::escaped;
-use crate::name::Shown;
+use crate::os::fault::{self, Kind};
+use crate::os::name::Shown;
+use crate::timing::html::escaped;
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 use std::fs;
@@ -66,7 +66,7 @@ pub fn check(path: &Path) -> Result<()> {
     let mut head = Vec::new();
     let there = fault::metadata(path).is_ok_and(|about| about.is_file());
     if there {
-        let file = fault::open(path).map_err(crate::reason::plain)?;
+        let file = fault::open(path).map_err(crate::os::reason::plain)?;
         file.take(MARK.len() as u64).read_to_end(&mut head)?;
     }
     ensure!(
@@ -85,7 +85,7 @@ pub fn write(report: &Report, path: &Path) -> Result<()> {
     check(path)?;
     fault::point(Kind::Create, path)
         .and_then(|()| fs::write(path, page(report)))
-        .map_err(crate::reason::plain)
+        .map_err(crate::os::reason::plain)
         .with_context(|| format!("cannot write {}", path.shown()))
 }
 

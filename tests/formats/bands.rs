@@ -4,9 +4,9 @@
 use crate::support::contract::tag;
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
-use gpuimg::image::number::from_key;
-use gpuimg::image::{Depth, Samples};
-use gpuimg::metadata::Alpha;
+use gpuimg::internals::image::metadata::Alpha;
+use gpuimg::internals::image::number::from_key;
+use gpuimg::internals::image::{Depth, Samples};
 
 /// An entry of a directory: tag, type, values.
 type Entry<'a> = (u16, u16, &'a [u32]);

@@ -6,8 +6,8 @@ use crate::support::dicom::{BIG, Build, EXPLICIT, IMPLICIT, JPEG, RLE};
 use crate::support::formats::small_dicom;
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
-use gpuimg::image::{Depth, Samples};
-use gpuimg::metadata::Unit;
+use gpuimg::internals::image::metadata::Unit;
+use gpuimg::internals::image::{Depth, Samples};
 
 /// A file that promises many frames of many pixels.
 pub fn huge() -> Vec<u8> {

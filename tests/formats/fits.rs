@@ -2,8 +2,8 @@
 
 use crate::support::formats::{format, read, read_pages, refused, written};
 use crate::support::{folder, grey, run};
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::{Metadata, Own};
+use gpuimg::internals::image::metadata::{Metadata, Own};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 
 /// A file of records and data, both padded.
 fn file(records: &[&str], data: &[u8]) -> Vec<u8> {

@@ -5,8 +5,8 @@ use super::dicom;
 use crate::support::formats::{dictionary, gif, hdr, npy, small_exr, small_files, webp};
 use crate::support::formats::{format, read, refused, written};
 use crate::support::{Kind, Numbers, folder, image, run};
-use gpuimg::image::{Depth, Image};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image};
 
 /// Every prefix is an error, or has lost nothing but what follows the samples.
 #[test]

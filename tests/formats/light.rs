@@ -4,18 +4,18 @@ use crate::support::formats::{exr, floats, hdr, small_exr, small_hdr};
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
 use exr::prelude::*;
-use gpuimg::image::{Depth, Samples};
-use gpuimg::metadata::Alpha;
+use gpuimg::internals::image::metadata::Alpha;
+use gpuimg::internals::image::{Depth, Samples};
 use std::io::Cursor;
 
 /// The samples of an image as numbers.
-fn numbers(image: &gpuimg::image::Image) -> Vec<f32> {
+fn numbers(image: &gpuimg::internals::image::Image) -> Vec<f32> {
     let Samples::U32(samples) = image.samples() else {
         panic!("32 bits were expected")
     };
     let samples = samples.iter();
     samples
-        .map(|&key| gpuimg::image::number::from_key(key))
+        .map(|&key| gpuimg::internals::image::number::from_key(key))
         .collect()
 }
 

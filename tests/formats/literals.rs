@@ -3,8 +3,8 @@
 use crate::support::formats::{dictionary, gif, npy};
 use crate::support::formats::{format, read, read_pages, refused, written};
 use crate::support::grey;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 
 fn bytes(image: &Image) -> &[u8] {
     match image.samples() {

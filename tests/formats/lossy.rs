@@ -3,10 +3,12 @@
 use crate::support::formats::webp;
 use crate::support::formats::{format, read, refused, written};
 use crate::support::{folder, run};
-use gpuimg::codec::{Options, Writer};
-use gpuimg::files::Target;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::{Diagnostics, Effect, Embedded, Metadata, Own, Resolution, Unit};
+use gpuimg::internals::formats::{Options, Writer};
+use gpuimg::internals::image::metadata::{
+    Diagnostics, Effect, Embedded, Metadata, Own, Resolution, Unit,
+};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::Target;
 
 /// A smooth image, which a JPEG holds nearly.
 fn smooth(width: u64, height: u64, channels: usize) -> Image {

@@ -4,7 +4,7 @@ use crate::support::contract::tag;
 use crate::support::formats::{read, refused};
 use crate::support::png::{Plain, chunk};
 use crate::support::tiff::Build;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 
 fn indices(bits: u32, values: &[u8]) -> Image {
     let (width, height) = (values.len() as u64 / 2, 2);

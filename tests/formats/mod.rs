@@ -16,10 +16,10 @@ pub mod volumes;
 use crate::support::formats::small_files;
 use crate::support::formats::{format, read, read_pages, written};
 use crate::support::{Kind, folder, image, run};
-use gpuimg::codec::FORMATS;
-use gpuimg::codec::format::Capabilities;
-use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::formats::FORMATS;
+use gpuimg::internals::formats::format::Capabilities;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 
 /// The kinds of images that a format says it can hold.
 fn kinds(can: &Capabilities) -> Vec<(usize, Depth, bool)> {

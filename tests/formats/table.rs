@@ -4,10 +4,10 @@
 use crate::support::formats::small_files;
 use crate::support::formats::{format, written};
 use crate::support::{Kind, folder, image, repository, run};
-use gpuimg::codec::FORMATS;
-use gpuimg::codec::format::Capabilities;
-use gpuimg::image::Depth;
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::formats::FORMATS;
+use gpuimg::internals::formats::format::Capabilities;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::image::metadata::Metadata;
 use std::fs;
 
 /// The sample types: name, depth, sign.

@@ -3,7 +3,7 @@
 use crate::support::formats::{metaimage, nrrd};
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
-use gpuimg::image::{Image, Samples};
+use gpuimg::internals::image::{Image, Samples};
 
 fn values(image: &Image) -> Vec<u16> {
     match image.samples() {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(sys.argv[1]).resolve()
 MOST = int(os.environ.get("COVERAGE_FUNCTIONS", "40"))
-LOOKED_AT = "src/codec", "src/deflate", "src/metadata"
+LOOKED_AT = "src/formats", "src/deflate", "src/image/metadata"
 CODE = 0
 
 

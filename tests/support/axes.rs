@@ -2,8 +2,8 @@
 
 use crate::support::samples;
 use crate::support::stacks::stack;
-use gpuimg::image::{Depth, Image, Shape};
-use gpuimg::metadata::{Field, Metadata, Own, Value};
+use gpuimg::internals::image::metadata::{Field, Metadata, Own, Value};
+use gpuimg::internals::image::{Depth, Image, Shape};
 
 /// 12 pages of 3×2, the first sample of each its number, the others far apart.
 pub fn images() -> Vec<Image> {

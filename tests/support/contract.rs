@@ -2,9 +2,9 @@
 
 use crate::support::tiff::Build;
 use crate::support::{Run, folder, listing, run};
-use gpuimg::codec;
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::Source;
 use std::fs;
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
@@ -62,7 +62,7 @@ pub fn grey<const N: usize>(width: usize, values: [u16; N]) -> Image {
 }
 
 pub fn words(file: &[u8]) -> Vec<u16> {
-    match codec::decode(&Source::memory(file.to_vec()))
+    match formats::decode(&Source::memory(file.to_vec()))
         .unwrap()
         .samples()
     {

@@ -2,10 +2,10 @@
 
 use crate::support::dicom::Build;
 use crate::support::{Kind, image};
-use gpuimg::codec::{FORMATS, Format, Options, Reader, Reading, Writer};
-use gpuimg::files::{Source, Target};
-use gpuimg::image::{Depth, Image, Shape};
-use gpuimg::metadata::{Diagnostics, Effect, Metadata};
+use gpuimg::internals::formats::{FORMATS, Format, Options, Reader, Reading, Writer};
+use gpuimg::internals::image::metadata::{Diagnostics, Effect, Metadata};
+use gpuimg::internals::image::{Depth, Image, Shape};
+use gpuimg::internals::os::{Source, Target};
 use std::collections::BTreeSet;
 use std::fs;
 

@@ -1,10 +1,10 @@
 //! Files that a GPU decodes, processes and writes.
 
-use gpuimg::codec::{Options, Reading};
-use gpuimg::device::{Choice, Devices, Work};
-use gpuimg::ops::Operation;
-use gpuimg::pipeline::{Destination, Done, Resources, one_image};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::{Destination, Done, Resources, one_image};
+use gpuimg::internals::formats::{Options, Reading};
+use gpuimg::internals::gpu::{Choice, Devices, Work};
+use gpuimg::internals::ops::Operation;
+use gpuimg::internals::timing::Timeline;
 use std::path::Path;
 
 pub fn destination(path: &Path) -> Destination {

@@ -20,11 +20,11 @@ pub mod tiff;
 pub mod tiff_images;
 pub mod watch;
 
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec;
-use gpuimg::image::{Depth, Image, Samples, Shape, number};
-use gpuimg::ops::{OpResult, Operation};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape, number};
+use gpuimg::internals::ops::{OpResult, Operation};
+use gpuimg::internals::timing::Timeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -165,7 +165,7 @@ pub fn grey<const W: usize, const H: usize>(rows: [[u16; W]; H]) -> Image {
 
 /// The image that `op` makes on the CPU.
 pub fn on_cpu(op: &dyn Operation, image: &Image) -> Image {
-    match exec::on_cpu(op, image.clone(), &mut Timeline::default())
+    match executor::on_cpu(op, image.clone(), &mut Timeline::default())
         .expect("memory")
         .result
     {

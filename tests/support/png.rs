@@ -1,7 +1,7 @@
 //! Writes PNG files in the slow, plain way (PNG specification, sections 5–11), for testing
 //! decoders.
 
-use gpuimg::image::Image;
+use gpuimg::internals::image::Image;
 use std::io::Write;
 
 /// The header and the samples of a PNG.

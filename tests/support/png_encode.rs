@@ -1,8 +1,8 @@
 //! Images that press on each part of the PNG encoder.
 
-use gpuimg::codec::png::{Mode, encode};
-use gpuimg::files::Target;
-use gpuimg::image::{Depth, Image, Shape};
+use gpuimg::internals::formats::png::{Mode, encode};
+use gpuimg::internals::image::{Depth, Image, Shape};
+use gpuimg::internals::os::Target;
 
 pub fn encoded(image: &Image, mode: Mode) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();

@@ -2,12 +2,12 @@
 
 use crate::support::Numbers;
 use crate::support::png::Plain;
-use gpuimg::codec::{Reader, Reading};
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec::decode::decode_on_gpu;
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::formats::gpu::decode::decode_on_gpu;
+use gpuimg::internals::formats::{Reader, Reading};
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::{Depth, Image};
+use gpuimg::internals::os::Source;
+use gpuimg::internals::timing::Timeline;
 
 /// An image of a kind, with a palette where it needs one, and transparency if wished.
 pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: bool) -> Plain {

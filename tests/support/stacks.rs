@@ -1,10 +1,10 @@
 //! Files of several pages, and what is in them.
 
 use crate::support::tiff_images::written;
-use gpuimg::codec::Encoder;
-use gpuimg::codec::tiff::{Compression, TiffEncoder};
-use gpuimg::image::Image;
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::formats::Encoder;
+use gpuimg::internals::formats::tiff::{Compression, TiffEncoder};
+use gpuimg::internals::image::Image;
+use gpuimg::internals::image::metadata::Metadata;
 use std::borrow::Cow;
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;

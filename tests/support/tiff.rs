@@ -1,8 +1,8 @@
 //! A plain TIFF writer for the tests: any byte order, BigTIFF, strips or tiles, any compression
 //! and predictor, any tag replaced. Works one sample at a time, as the specification describes it.
 
-use gpuimg::image::number::{bits, bits64};
-use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::internals::image::number::{bits, bits64};
+use gpuimg::internals::image::{Depth, Image, Samples};
 
 /// A file to write; a test changes the fields that it is about.
 #[derive(Clone)]

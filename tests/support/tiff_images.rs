@@ -1,8 +1,8 @@
 //! Images for TIFF files, and what an encoder writes.
 
-use gpuimg::codec::tiff;
-use gpuimg::files::{Source, Target};
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats::tiff;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::{Source, Target};
 
 /// Widths and heights: single pixels, rows and columns, primes, odd row lengths.
 pub const SIZES: [(u64, u64); 8] = [

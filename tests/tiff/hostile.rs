@@ -3,8 +3,8 @@
 use super::ALL;
 use crate::support::tiff::Build;
 use crate::support::tiff_images::{message, picture, read, written};
-use gpuimg::codec::tiff;
-use gpuimg::image::Depth;
+use gpuimg::internals::formats::tiff;
+use gpuimg::internals::image::Depth;
 
 fn refused(file: &[u8], words: &str) {
     let text = message(read(file));

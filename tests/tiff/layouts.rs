@@ -3,8 +3,8 @@
 use super::crate_reads;
 use crate::support::tiff::Build;
 use crate::support::tiff_images::{message, picture, read, written};
-use gpuimg::codec::tiff::{self, Compression};
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::formats::tiff::{self, Compression};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 
 /// Byte for byte by hand: 3×2, 16 bits, grey, little-endian, two strips in reverse order.
 #[test]

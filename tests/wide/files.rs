@@ -7,9 +7,9 @@ use crate::support::formats::{format, read, read_pages, refused, written};
 use crate::support::formats::{metaimage, nrrd};
 use crate::support::tiff::Build;
 use crate::support::{folder, key, run};
-use gpuimg::codec::tiff::{self, Compression};
-use gpuimg::image::{Depth, Image, Samples, Shape, number};
-use gpuimg::metadata::Metadata;
+use gpuimg::internals::formats::tiff::{self, Compression};
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape, number};
 use std::fs;
 
 /// A type of samples: its name for `--raw` without the byte order, and six samples as they are in

@@ -5,15 +5,15 @@ use super::{KINDS, numbers, of};
 use crate::support::formats::{format, written};
 use crate::support::{Kind, folder, gpu, image, run};
 use anyhow::Result;
-use gpuimg::device::cuda::Gpu;
-use gpuimg::exec;
-use gpuimg::image::{Depth, Image, number};
-use gpuimg::metadata::Metadata;
-use gpuimg::ops::histogram::Clip;
-use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::ops::sum::Sum;
-use gpuimg::ops::{Executed, Operation, naive};
-use gpuimg::timing::Timeline;
+use gpuimg::internals::engine::executor;
+use gpuimg::internals::gpu::driver::Gpu;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image, number};
+use gpuimg::internals::ops::histogram::Clip;
+use gpuimg::internals::ops::normalize::{Normalize, Range};
+use gpuimg::internals::ops::sum::Sum;
+use gpuimg::internals::ops::{Executed, Operation, naive};
+use gpuimg::internals::timing::Timeline;
 
 /// What is done to samples of 32 bits, and whether it is for floating point alone: integers have no NaN, and
 /// no −1.
@@ -88,7 +88,7 @@ fn compare(
                 if for_floats && image.shape().depth != Depth::Float {
                     continue;
                 }
-                let found = exec::on_gpu(&*op, image.clone(), gpu, &mut Timeline::default());
+                let found = executor::on_gpu(&*op, image.clone(), gpu, &mut Timeline::default());
                 let what = format!("{op:?} of {}", image.shape());
                 match (found, expected(&*op, &image)) {
                     (Ok(found), Ok(expected)) => assert!(found == expected, "{what}"),
@@ -115,7 +115,7 @@ fn a_gpu_gives_the_bytes_of_the_cpu() {
         return;
     };
     let cpu = |op: &dyn Operation, image: &Image| {
-        exec::on_cpu(op, image.clone(), &mut Timeline::default())
+        executor::on_cpu(op, image.clone(), &mut Timeline::default())
     };
     let cases = (0..)
         .zip(sizes)
@@ -152,8 +152,8 @@ fn sums_of_numbers_far_apart() {
                 all: true,
                 nan: None,
             };
-            let found = exec::on_gpu(&op, image.clone(), gpu, &mut Timeline::default());
-            let expected = exec::on_cpu(&op, image, &mut Timeline::default());
+            let found = executor::on_gpu(&op, image.clone(), gpu, &mut Timeline::default());
+            let expected = executor::on_cpu(&op, image, &mut Timeline::default());
             assert_eq!(
                 found.expect("CUDA"),
                 expected.expect("valid"),

@@ -5,9 +5,9 @@
 use super::history::lines;
 use super::line::Line;
 use super::{Journal, Pen, lock, open};
-use crate::files::fault::{self, Kind};
-use crate::files::{Identity, Target};
-use crate::sync::PoisonError;
+use crate::os::fault::{self, Kind};
+use crate::os::sync::PoisonError;
+use crate::os::{Identity, Target};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 
 use super::is_below;
 use crate::batch::key::Job;
-use crate::files::{FileRecord, Identity, Samples};
-use crate::pipeline::Finished;
+use crate::engine::Finished;
+use crate::os::{FileRecord, Identity, Samples};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -3,8 +3,8 @@
 //! forever.
 
 use crate::batch::options::seconds_from;
-use crate::console;
-use crate::name::Shown;
+use crate::os::console;
+use crate::os::name::Shown;
 use anyhow::{Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -3,10 +3,10 @@
 use super::{Journal, Sight, Verdict};
 use crate::batch::item::Item;
 use crate::batch::key::Job;
-use crate::files::{Identity, Source};
-use crate::pipeline::Finished;
-use crate::sync::explore::explore;
-use crate::sync::thread;
+use crate::engine::Finished;
+use crate::os::sync::explore::explore;
+use crate::os::sync::thread;
+use crate::os::{Identity, Source};
 use serde_json::value::RawValue;
 use std::fs;
 use std::path::Path;

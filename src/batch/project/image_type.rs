@@ -1,7 +1,7 @@
 //! What the images of a projection have in common.
 
+use crate::image::metadata::{Alpha, Metadata};
 use crate::image::{Depth, Shape};
-use crate::metadata::{Alpha, Metadata};
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -2,9 +2,9 @@
 
 use crate::batch::folder::{is_absence, is_below, is_same};
 use crate::batch::options::Options;
-use crate::files::parent;
-use crate::name::Shown;
-use crate::reason::plain;
+use crate::os::name::Shown;
+use crate::os::parent;
+use crate::os::reason::plain;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};

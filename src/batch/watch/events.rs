@@ -1,8 +1,8 @@
 //! What happens in watched folders, as the system reports it: each folder is watched by itself, before
 //! it is read, so that nothing is missed in between.
 
-use crate::interrupt::NO_THREAD;
-use crate::name::Shown;
+use crate::os::interrupt::NO_THREAD;
+use crate::os::name::Shown;
 use anyhow::{Context, Result, anyhow, ensure};
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -206,7 +206,7 @@ fn unwatched(folder: Option<&Path>, error: &notify::Error) -> anyhow::Error {
     let limit = "the limit is fs.inotify.max_user_watches (sysctl)";
     let why = match &error.kind {
         ErrorKind::MaxFilesWatch => format!("too many folders: {limit}"),
-        ErrorKind::Io(error) => crate::files::reason(error),
+        ErrorKind::Io(error) => crate::os::reason(error),
         _ => error.to_string(),
     };
     let what = folder.map_or("the folders".into(), |path| path.shown().into_owned());

@@ -1,10 +1,10 @@
 //! `--follow`: the range of a histogram that another process replaces.
 
 use crate::batch::histogram::Set;
-use crate::files::Identity;
-use crate::name::Shown;
 use crate::ops::Operation;
 use crate::ops::set_range::SetRange;
+use crate::os::Identity;
+use crate::os::name::Shown;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};

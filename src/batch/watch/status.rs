@@ -4,9 +4,9 @@
 use crate::batch::item::Item;
 use crate::batch::options::Verbosity;
 use crate::batch::tally::Screen;
-use crate::console;
-use crate::count;
-use crate::name::Shown;
+use crate::os::console;
+use crate::os::count;
+use crate::os::name::Shown;
 use crate::timing::Latencies;
 use crate::timing::millis;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -1,11 +1,11 @@
 //! The workers of a batch under every schedule.
 
 use super::{Cores, Next, Workers, numbers};
-use crate::codec::Reading;
-use crate::device::Choice;
-use crate::pipeline::Resources;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::explore::explore;
+use crate::engine::Resources;
+use crate::formats::Reading;
+use crate::gpu::Choice;
+use crate::os::sync::atomic::{AtomicUsize, Ordering};
+use crate::os::sync::explore::explore;
 
 /// As many results as a worker may have waiting, and more.
 const ITEMS: usize = 7;

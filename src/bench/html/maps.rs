@@ -4,7 +4,7 @@
 use crate::bench::report::Report;
 use crate::bench::table::Table;
 use crate::bench::transpose::shapes::{GEFORCE, QUADRO};
-use crate::html::escaped;
+use crate::timing::html::escaped;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! A line chart as SVG: axes that are linear or logarithmic, lines, and points with names.
 
 use crate::bench::figure::short;
-use crate::html::escaped;
+use crate::timing::html::escaped;
 use std::fmt::Write;
 
 /// Width and height of the drawing, and its margins: left, right, top, bottom.

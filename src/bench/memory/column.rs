@@ -6,10 +6,8 @@ use super::READ;
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes, transposed};
 use crate::bench::table::Table;
-use crate::device::cuda::{self, ViewMut};
-use crate::device::launch::papers::layout::{
-    Column, DirectRows, Point, PointerColumn, PointerRows,
-};
+use crate::gpu::driver::{self, ViewMut};
+use crate::gpu::launch::papers::layout::{Column, DirectRows, Point, PointerColumn, PointerRows};
 use anyhow::Result;
 use std::rc::Rc;
 
@@ -78,7 +76,7 @@ fn rows(context: &BenchContext) -> usize {
 }
 
 /// A pointer to each row of the main input; `step`, an odd number, changes their order.
-fn pointers(context: &BenchContext, step: u32) -> Result<Rc<cuda::Buffer>> {
+fn pointers(context: &BenchContext, step: u32) -> Result<Rc<driver::Buffer>> {
     let rows = rows(context);
     context.kept_buffer(&format!("pointers {step}"), || {
         let mut table = context.gpu.words(&vec![0u64; rows])?;
@@ -118,7 +116,7 @@ fn columns(
 fn direct_columns(
     context: &BenchContext,
     kernel: &'static str,
-    data: &cuda::Buffer,
+    data: &driver::Buffer,
 ) -> Result<Measured> {
     let kernel = context.kernel_named::<Column>(kernel)?;
     columns(context, |column, sums| {

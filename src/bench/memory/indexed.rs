@@ -7,7 +7,7 @@ use crate::bench::case::{Case, Measured};
 use crate::bench::context::BenchContext;
 use crate::bench::pieces::{PIECE, Threads, pieces};
 use crate::bench::table::Table;
-use crate::device::launch::papers::memory::{DoubleIndex, ReadScattered, TripleIndex};
+use crate::gpu::launch::papers::memory::{DoubleIndex, ReadScattered, TripleIndex};
 use anyhow::Result;
 use rayon::prelude::*;
 

@@ -5,8 +5,8 @@ use super::{COPY, READ};
 use crate::bench::case::Case;
 use crate::bench::context::{Sizes, shuffled, wrapping_sum};
 use crate::bench::table::Table;
-use crate::device::cuda::Grid;
-use crate::device::launch::papers::layout::{Arrays, Gather, Records, Rows, Scattered, Window};
+use crate::gpu::driver::Grid;
+use crate::gpu::launch::papers::layout::{Arrays, Gather, Records, Rows, Scattered, Window};
 use rayon::prelude::*;
 
 pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {

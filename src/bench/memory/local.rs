@@ -5,8 +5,8 @@ use super::READ;
 use crate::bench::case::Case;
 use crate::bench::context::Sizes;
 use crate::bench::table::Table;
-use crate::device::cuda::Grid;
-use crate::device::launch::papers::local::Local;
+use crate::gpu::driver::Grid;
+use crate::gpu::launch::papers::local::Local;
 use rayon::prelude::*;
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {

@@ -4,9 +4,9 @@
 use super::{ceilings, gpu, large};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
-use crate::device::cuda;
-use crate::device::launch::calibrate::Calibrate;
-use crate::device::launch::project::{Add, Median, Raise};
+use crate::gpu::driver;
+use crate::gpu::launch::calibrate::Calibrate;
+use crate::gpu::launch::project::{Add, Median, Raise};
 use crate::ops::calibrate;
 use anyhow::Result;
 use rayon::prelude::*;
@@ -102,7 +102,7 @@ fn fold<T: bytemuck::Pod + Send + Sync>(
     context: &BenchContext,
     len: usize,
     known: impl Fn(&u16) -> T + Send + Sync,
-    launch: impl Fn(u32, &mut cuda::Buffer) -> Result<()>,
+    launch: impl Fn(u32, &mut driver::Buffer) -> Result<()>,
 ) -> Result<Measured> {
     let expected = context.gpu.words(&repeated(context, len, known))?;
     let mut out = context.gpu.alloc(expected.len())?;

@@ -5,7 +5,7 @@ use super::frames::repeated;
 use super::{ceilings, gpu};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
-use crate::device::launch;
+use crate::gpu::launch;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::depth;
 use crate::ops::fit::{self, Fit};

@@ -4,8 +4,8 @@
 use super::{ceilings, gpu};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
-use crate::device::cuda;
-use crate::device::launch;
+use crate::gpu::driver;
+use crate::gpu::launch;
 use crate::image::{Depth, Samples, Shape, number};
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{on_gpu, sum};
@@ -89,7 +89,7 @@ fn summed(context: &BenchContext, samples: usize) -> Result<Measured> {
     let mut out = context.gpu.words(&[0u64; on_gpu::TOTALS + 1])?;
     let kernel = context.gpu.kernel::<launch::wide_sum::Sum>("c1")?;
     let grid = context.gpu.reduction_grid(4 * samples as u64);
-    let launch = |out: &mut cuda::Buffer| {
+    let launch = |out: &mut driver::Buffer| {
         let arguments = launch::wide_sum::Sum {
             src: from.view(),
             samples: samples as u64,

@@ -8,8 +8,8 @@ use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, POISON};
 use crate::bench::figure::Time;
 use crate::bench::table::Table;
-use crate::device::cuda::{self, Gpu, Grid, Pinned};
-use crate::device::launch::papers::launch::Spin;
+use crate::gpu::driver::{self, Gpu, Grid, Pinned};
+use crate::gpu::launch::papers::launch::Spin;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
@@ -214,7 +214,7 @@ fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
     })
 }
 
-fn checked(call: Call, gpu: &Gpu, source: &[u8], to: &cuda::Buffer) -> Result<()> {
+fn checked(call: Call, gpu: &Gpu, source: &[u8], to: &driver::Buffer) -> Result<()> {
     let found = gpu.read_words::<u8>(to)?;
     let right = match call {
         Call::Launch | Call::FetchSync => true,

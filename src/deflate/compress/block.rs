@@ -9,7 +9,7 @@ use super::token::{
     DISTANCES, LONGEST, SHORTEST, Token, distance_code, distance_extra_bits, extra_bits,
     length_code,
 };
-use crate::simd::per_level;
+use crate::image::simd::per_level;
 
 /// Bytes of one block: long enough to make the header's 100 bytes and 5 µs small, short enough to
 /// follow the image.

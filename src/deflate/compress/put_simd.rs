@@ -3,7 +3,7 @@
 
 use super::bit_writer::BitWriter;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Level, level};
+use crate::image::simd::{Level, level};
 
 /// Appends the codes of groups of 8 bytes, from the first on, and returns how many groups that were:
 /// all but a rest of fewer than 8, or none if the processor lacks the instructions. `planes` has each

@@ -4,7 +4,7 @@
 use super::BitReader;
 use super::block_header::Tables;
 use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
-use crate::simd::per_level;
+use crate::image::simd::per_level;
 
 /// Symbols that the output must have room for: four entries of literals and the longest match, both
 /// written in steps that go a little too far.

@@ -15,7 +15,7 @@
 use super::codes::{Entry, Fault};
 use super::cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run};
 use super::literal_cursor::{ENTRIES, LiteralCursor, Litlen, TURN_IN, TURN_OUT, bit};
-use crate::simd::per_level;
+use crate::image::simd::per_level;
 
 /// Speculative cursors. More would not be faster: two and the decoder's own keep a processor busy.
 const SPECULATIVE: usize = 2;

@@ -2,10 +2,10 @@
 
 use super::Calibrate;
 use super::factors::Lanes;
-use crate::device::cpu::{LANES, Sample};
+use crate::image::simd::per_level;
 use crate::image::{Image, Samples};
+use crate::ops::cpu::{LANES, Sample};
 use crate::ops::quotient::{floored, sample};
-use crate::simd::per_level;
 use rayon::prelude::*;
 
 /// Samples of a piece of parallel work: whole lanes.

@@ -1,9 +1,9 @@
 //! What a flat field multiplies by: its mean, exactly, and in the form in which doubles compute
 //! with it.
 
-use crate::device::cpu::{LANES, Sample};
-use crate::device::launch::calibrate as launch;
+use crate::gpu::launch::calibrate as launch;
 use crate::image::{Image, Samples};
+use crate::ops::cpu::{LANES, Sample};
 use crate::ops::{never_wide, with_samples};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;

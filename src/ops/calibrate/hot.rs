@@ -3,8 +3,8 @@
 //! only those that there are; of an even number the median is ⌊(a + b)/2 + 1/2⌋. Alpha stays, and so does
 //! an image of one pixel.
 
-use crate::device::cpu::Sample;
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::cpu::Sample;
 use crate::ops::never_wide;
 use anyhow::Result;
 use rayon::prelude::*;

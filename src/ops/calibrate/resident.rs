@@ -2,8 +2,8 @@
 //! a batch, on whichever stream they are.
 
 use super::Calibrate;
-use crate::device::cuda::Buffer;
-use crate::device::job::Job;
+use crate::gpu::driver::Buffer;
+use crate::gpu::job::Job;
 use crate::image::Image;
 use anyhow::Result;
 use std::sync::Arc;

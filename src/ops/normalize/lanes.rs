@@ -3,8 +3,8 @@
 //! processor.
 
 use super::scale::Scale;
-use crate::device::cpu::{self, LANES, Sample};
-use crate::simd::per_level;
+use crate::image::simd::per_level;
+use crate::ops::cpu::{self, LANES, Sample};
 
 /// The constants of each lane's scale, laid out for vector instructions.
 pub(super) struct ScaleLanes {

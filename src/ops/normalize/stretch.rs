@@ -3,10 +3,10 @@
 use super::lanes::{ScaleLanes, scale_all};
 use super::scale::Scale;
 use super::{Normalize, channel_description};
-use crate::device::job::Job;
-use crate::device::launch::normalize as launch;
+use crate::gpu::job::Job;
+use crate::gpu::launch::normalize as launch;
+use crate::image::metadata::{Held, Stretch as Stretched};
 use crate::image::{Depth, Image, Samples};
-use crate::metadata::{Held, Stretch as Stretched};
 use crate::ops::extremes::{DeviceExtremes, Ranges};
 use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Summary, never_wide, with_samples};
 use crate::timing::Timeline;

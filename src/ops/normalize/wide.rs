@@ -1,9 +1,9 @@
 //! `normalize` for 32- and 64-bit samples, which become 16 bits without sign, or 8.
 
 use super::{ALL_IGNORED, Normalize, channel_description, clip_collapsed};
-use crate::device::job::Job;
+use crate::gpu::job::Job;
+use crate::image::metadata::{Held, Stretch as Stretched};
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
-use crate::metadata::{Held, Stretch as Stretched};
 use crate::ops::histogram::Clip;
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{self, Extremes, check_odd, double, on_gpu};

@@ -3,14 +3,14 @@
 //! whole, so that the result is always the same.
 
 use super::{MOST_IMAGES, Project, Projection};
-use crate::device::cpu::Sample;
-use crate::device::cuda::{Buffer, Gpu};
-use crate::device::job::Job;
-use crate::device::launch::project::{Add, Lower, Raise};
-use crate::device::{Failed, Unusable};
+use crate::gpu::driver::{Buffer, Gpu};
+use crate::gpu::job::Job;
+use crate::gpu::launch::project::{Add, Lower, Raise};
+use crate::gpu::{Failed, Unusable};
+use crate::image::simd::per_level;
 use crate::image::{HostMemory, Image, Shape, Values};
+use crate::ops::cpu::Sample;
 use crate::ops::with_samples;
-use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;

@@ -2,11 +2,11 @@
 
 use super::accumulate::{Fold, PART};
 use super::{Accumulator, Projection, alpha_steps, is_alpha};
-use crate::device::cpu::Sample;
+use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Values, number};
+use crate::ops::cpu::Sample;
 use crate::ops::quotient::{floored, sample};
 use crate::ops::with_samples;
-use crate::simd::per_level;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};

@@ -4,12 +4,12 @@
 
 use super::MOST_IMAGES;
 use super::accumulate::TOO_MANY;
-use crate::device::NoMemory;
-use crate::device::cpu::Sample;
-use crate::device::cuda::Gpu;
-use crate::device::launch::project::Median;
+use crate::gpu::NoMemory;
+use crate::gpu::driver::Gpu;
+use crate::gpu::launch::project::Median;
+use crate::image::simd::per_level;
 use crate::image::{Depth, Samples, Shape};
-use crate::simd::per_level;
+use crate::ops::cpu::Sample;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;

@@ -1,8 +1,8 @@
 //! The restoration of the samples of one channel.
 
+use crate::image::metadata::{Held, Stretch};
 use crate::image::number::{TOP, from_key, key};
 use crate::image::{Depth, Values};
-use crate::metadata::{Held, Stretch};
 
 /// The samples of one channel, and their original values.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use crate::image::number::Number;
 use crate::image::{Depth, Shape, Values};
-use crate::name::{self, Shown};
 use crate::ops::wide::{Fixed, Fixed64};
+use crate::os::name::{self, Shown};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::{self, Write};

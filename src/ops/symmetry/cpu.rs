@@ -3,7 +3,7 @@
 //! done in pieces that fit into a level-1 or level-2 cache.
 
 use super::streamed::{self, Streamed};
-use crate::simd::{Level, level, per_level};
+use crate::image::simd::{Level, level, per_level};
 use rayon::prelude::*;
 use std::ops::Range;
 use wide::{u8x16, u16x8};

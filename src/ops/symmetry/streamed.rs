@@ -2,7 +2,7 @@
 //! image that is larger than the caches that is a third of all traffic, and nothing of it is left there for who reads it next.
 
 use super::cpu::TILE;
-use crate::simd::{Level, level};
+use crate::image::simd::{Level, level};
 
 /// Bytes of an image from which on it is stored so: more than the caches of most machines.
 const LARGE: usize = 32 << 20;

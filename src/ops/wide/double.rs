@@ -8,12 +8,12 @@
 
 use super::fixed::{Fixed64, parts64};
 use super::{Extremes, LANES};
-use crate::device::cpu::{self, CHUNK, Sample};
 use crate::image::number::{FINITE64, from_key64};
+use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::cpu::{self, CHUNK, Sample};
 use crate::ops::histogram::Clip;
 use crate::ops::quotient::sample;
-use crate::simd::per_level;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 

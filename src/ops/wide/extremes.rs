@@ -3,10 +3,10 @@
 
 use super::select::{self, Channels, Half};
 use super::{LANES, check_odd, double, is_odd, samples};
-use crate::device::cpu;
+use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Shape, Values};
+use crate::ops::cpu;
 use crate::ops::histogram::Clip;
-use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use std::convert::Infallible;

@@ -14,11 +14,11 @@
 
 use super::extremes::is_flat;
 use super::{Fixed, LANES, is_odd};
-use crate::device::cpu::{CHUNK, Sample};
-use crate::device::launch::wide_stretch::Scaling;
+use crate::gpu::launch::wide_stretch::Scaling;
+use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
+use crate::ops::cpu::{CHUNK, Sample};
 use crate::ops::quotient::sample;
-use crate::simd::per_level;
 use anyhow::{Result, bail};
 use rayon::prelude::*;
 

@@ -7,10 +7,10 @@
 
 use super::fixed::{Fixed, parts};
 use super::{LANES, is_odd};
-use crate::device::cpu;
+use crate::image::simd::per_level;
 use crate::image::{Depth, number};
+use crate::ops::cpu;
 use crate::ops::sum::Exact;
-use crate::simd::per_level;
 
 /// Rows of lanes in a block that is added in f64.
 const ROWS: usize = 32;

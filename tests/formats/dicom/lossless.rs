@@ -4,7 +4,7 @@ use crate::support::dicom::Build;
 use crate::support::formats::{BY_HAND, FIRST_ORDER, eight_bits_of_lossless, small_lossless};
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::lossless::Coder;
-use gpuimg::image::Samples;
+use gpuimg::internals::image::Samples;
 
 const ANY_PREDICTOR: &str = "1.2.840.10008.1.2.4.57";
 

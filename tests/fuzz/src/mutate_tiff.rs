@@ -3,7 +3,7 @@
 use crate::random::Random;
 use libfuzzer_sys::fuzzer_mutate;
 
-/// Tags that are read (see `codec/tiff/ifd.rs`).
+/// Tags that are read (see `formats/tiff/ifd.rs`).
 const TAGS: [u16; 20] = [
     256, 257, 258, 259, 262, 266, 273, 274, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339,
     270,

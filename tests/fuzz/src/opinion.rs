@@ -1,8 +1,8 @@
 //! What other decoders make of a file, and that ours agrees and keeps within bounds.
 
-use gpuimg::codec::{Reader, Reading};
-use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image, Samples, Shape, number};
+use gpuimg::internals::formats::{Reader, Reading};
+use gpuimg::internals::os::Source;
+use gpuimg::internals::image::{Depth, Image, Samples, Shape, number};
 use std::io::Cursor;
 use std::sync::Mutex;
 

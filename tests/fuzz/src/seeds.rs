@@ -11,8 +11,8 @@ pub use runs::of_runs;
 use crate::png_files::{self, Plain};
 use crate::recipe::{self, written};
 use crate::tiff_files::Build;
-use gpuimg::codec::{png, pnm, tiff};
-use gpuimg::image::{Depth, Image};
+use gpuimg::internals::formats::{png, pnm, tiff};
+use gpuimg::internals::image::{Depth, Image};
 use std::path::Path;
 
 /// Writes seeds if that was asked for, and ends the process.

@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use gpuimg::codec::png;
-use gpuimg::files::Source;
+use gpuimg::formats::png;
+use gpuimg::os::Source;
 use gpuimg_fuzz::{mutate_png, opinion, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 

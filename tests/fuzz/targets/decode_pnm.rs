@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use gpuimg::codec::pnm;
-use gpuimg::files::Source;
+use gpuimg::formats::pnm;
+use gpuimg::os::Source;
 use gpuimg::image::Samples;
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;

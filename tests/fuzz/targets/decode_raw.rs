@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use gpuimg::codec::{Headerless, Reader, Reading};
-use gpuimg::files::Source;
+use gpuimg::formats::{Headerless, Reader, Reading};
+use gpuimg::os::Source;
 use gpuimg::image::{Depth, Samples, number};
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;

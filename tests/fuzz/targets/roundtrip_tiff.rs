@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use gpuimg::codec::tiff::{self, Compression};
-use gpuimg::files::Source;
+use gpuimg::formats::tiff::{self, Compression};
+use gpuimg::os::Source;
 use gpuimg_fuzz::recipe::{self, written};
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;

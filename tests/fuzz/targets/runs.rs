@@ -3,12 +3,12 @@
 
 #![no_main]
 
-use gpuimg::codec::{FORMATS, Format, Reader, Reading};
-use gpuimg::device::{Choice, Devices};
-use gpuimg::files::Source;
+use gpuimg::formats::{FORMATS, Format, Reader, Reading};
+use gpuimg::gpu::{Choice, Devices};
+use gpuimg::os::Source;
 use gpuimg::image::Depth;
 use gpuimg::ops;
-use gpuimg::pipeline::{Destination, Resources, one_source};
+use gpuimg::engine::{Destination, Resources, one_source};
 use gpuimg_fuzz::{mutate_png, mutate_tiff, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use std::path::Path;

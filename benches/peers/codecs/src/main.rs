@@ -20,9 +20,9 @@ use common::arguments::Arguments;
 use common::clock::busy;
 use common::kinds::Kind;
 use common::others::{big_endian, deflate, image_data, inflate, png_decode, png_encode, scanlines};
-use gpuimg::codec::{self, FORMATS, Format, Options};
-use gpuimg::files::{Source, Target};
-use gpuimg::image::{Image, Shape};
+use gpuimg::internals::formats::{self, FORMATS, Format, Options};
+use gpuimg::internals::os::{Source, Target};
+use gpuimg::internals::image::{Image, Shape};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -321,12 +321,12 @@ impl Bench {
 }
 
 fn decode(path: &Path) -> Image {
-    codec::decode(&Source::open(path).unwrap()).unwrap()
+    formats::decode(&Source::open(path).unwrap()).unwrap()
 }
 
 fn encode(image: &Image, format: &'static dyn Format, path: &Path) -> usize {
     let target = Target::create(path, true).unwrap();
-    let len = codec::encode(image, format, &Options::default(), &target).unwrap();
+    let len = formats::encode(image, format, &Options::default(), &target).unwrap();
     target.commit(len).unwrap();
     len as usize
 }

@@ -1,7 +1,7 @@
 //! Libraries that come as Python wheels, in a process of their own (`wheels.py`), which measures them itself.
 
 use crate::Times;
-use gpuimg::image::Shape;
+use gpuimg::internals::image::Shape;
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

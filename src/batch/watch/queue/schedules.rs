@@ -4,8 +4,8 @@
 use super::{Arrivals, End};
 use crate::batch::item::Item;
 use crate::batch::workers::Next;
-use crate::sync::explore::explore;
-use crate::sync::{Mutex, thread};
+use crate::os::sync::explore::explore;
+use crate::os::sync::{Mutex, thread};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The state after the queue of a watch: the sets of paths that wait for something.
 
 use crate::batch::item::Item;
-use crate::files::Identity;
+use crate::os::Identity;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};

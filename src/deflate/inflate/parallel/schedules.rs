@@ -3,7 +3,7 @@
 use super::{Input, PART, each};
 use crate::deflate::compress::{BitWriter, Matcher, Shortest, flush};
 use crate::deflate::zlib::HEADER;
-use crate::sync::explore::explore;
+use crate::os::sync::explore::explore;
 use anyhow::{Result, ensure};
 use std::sync::LazyLock;
 

@@ -4,7 +4,7 @@ use super::images;
 use crate::dicom_files::{self, Build};
 use crate::lossless_files::Coder;
 use crate::recipe::written;
-use gpuimg::codec::{FORMATS, encode};
+use gpuimg::internals::formats::{FORMATS, encode};
 use std::io::Cursor;
 
 /// An OpenEXR file of scan lines, compressed, or of tiles.

@@ -2,7 +2,7 @@
 //! that are images themselves.
 
 use crate::tiff_files::Build;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use std::io::Cursor;
 
 const WIDTH: usize = 13;

@@ -3,7 +3,7 @@
 use super::{image, of_formats, of_png, of_pnm, of_tiff};
 use crate::png_files::Plain;
 use crate::tiff_files::Build;
-use gpuimg::image::Depth;
+use gpuimg::internals::image::Depth;
 
 const OME: &str = "<?xml version=\"1.0\"?><OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\"><Image ID=\"Image:0\"><Pixels \
     BigEndian=\"false\" DimensionOrder=\"XYZCT\" ID=\"Pixels:0\" SizeC=\"1\" SizeT=\"1\" SizeX=\"13\" SizeY=\"11\" SizeZ=\"1\" Type=\"uint16\" \

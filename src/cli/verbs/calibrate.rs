@@ -1,0 +1,125 @@
+//! `calibrate`: reads the dark frame and the flat field once, and then converts images like any
+//! operation.
+
+use super::convert::{Range, convert};
+use crate::batch::conversion::Conversion;
+use crate::batch::inputs::{self, Selection};
+use crate::batch::item::Items;
+use crate::batch::options::{Files, Options};
+use crate::batch::output_paths;
+use crate::batch::project::Projecting;
+use crate::cli::Frames;
+use crate::engine::options::Common;
+use crate::formats::Reading;
+use crate::image::Depth;
+use crate::ops::calibrate::{Calibrate, Frame};
+use crate::ops::project::{Project, Projection};
+use crate::os::name::Shown;
+use crate::os::outcome::{Outcome, usage};
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::slice;
+
+/// Calibrates each image with the same frames.
+pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
+    check(files, true, true).map_err(usage)?;
+    let conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    let op = operation(frames, &conversion, files, common)?;
+    convert(&[&op], Range::Fixed, &conversion, files, common)
+}
+
+/// Reads the frames.
+pub(super) fn operation(
+    frames: &Frames,
+    conversion: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Result<Calibrate> {
+    let collect = |path: &PathBuf| {
+        // The options for inputs are not for frames.
+        let all = Selection::default();
+        inputs::collect(slice::from_ref(path), &all, &reading(common), None)
+    };
+    let collect = |path: &Option<PathBuf>| path.as_ref().map(collect).transpose();
+    let dark = collect(&frames.dark).map_err(usage)?;
+    let flat = collect(&frames.flat).map_err(usage)?;
+    let read = [&dark, &flat].into_iter().flatten();
+    let read: Vec<&Path> = read
+        .flat_map(|frames| &frames.items)
+        .map(|frame| frame.input.as_path())
+        .collect();
+    output_paths::keep_results_off("a frame", &read, conversion, files).map_err(usage)?;
+    if let Some(report) = &files.batch.report {
+        output_paths::keep_report_off(report, &[], &read).map_err(usage)?;
+    }
+    let mean = |path: &Option<PathBuf>, frames: Option<Items>| {
+        let frames = path.as_ref().zip(frames);
+        let frame = frames.map(|(path, frames)| frame(path, &frames, &files.batch, common));
+        frame.transpose()
+    };
+    let dark = mean(&frames.dark, dark)?;
+    let flat = mean(&frames.flat, flat)?;
+    Calibrate::new(dark, flat, frames.offset, frames.hot)
+}
+
+/// Refuses options that would part images from their frames where it is the `first` operation, before
+/// which images are rotated upright and widened, or the `last`, after which they are narrowed.
+pub(super) fn check(files: &Files, first: bool, last: bool) -> Result<()> {
+    let changed = match files.depth.map(Depth::from) {
+        Some(Depth::Sixteen) => first,
+        Some(Depth::Eight) => last,
+        // --depth has no others.
+        Some(Depth::ThirtyTwo | Depth::Float | Depth::Double) | None => false,
+    };
+    ensure!(
+        !changed,
+        "calibrate keeps the depth of the images: use --depth in a later step"
+    );
+    ensure!(
+        !(first && files.auto_orient),
+        "--auto-orient would rotate the images but not the frames: use it in a later step"
+    );
+    Ok(())
+}
+
+/// How frames are read: `--pages`, `--keep-going` and `--raw` are for the images.
+fn reading(common: &Common) -> Reading {
+    Reading {
+        max_pixels: common.reading.max_pixels,
+        ..Reading::default()
+    }
+}
+
+/// The frame in a file or a folder: the mean of all images there.
+fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result<Frame> {
+    let quiet = Options {
+        jobs: batch.jobs,
+        mem_limit: batch.mem_limit,
+        verbosity: batch.verbosity.silent(),
+        ..Options::default()
+    };
+    let common = Common {
+        device: common.device,
+        stats: None,
+        verbose: false,
+        reading: reading(common),
+    };
+    let op = Project::plain(Projection::Mean);
+    let mut signed = false;
+    let projecting = Projecting {
+        op: &op,
+        items,
+        options: &quiet,
+        common: &common,
+    };
+    let (made, _) = projecting.run(|first| {
+        signed = first.kind.signed;
+        Ok(())
+    })?;
+    let made = made.with_context(|| format!("cannot load the frame {}", path.shown()))?;
+    Ok(Frame {
+        name: path.shown().into_owned(),
+        image: made.image,
+        signed,
+    })
+}

@@ -1,0 +1,286 @@
+//! `normalize`, `transpose`, `rotate`, `flip`: every operation that makes images.
+
+use super::frames::{frames, has_frames};
+use super::single::single;
+use super::split::split;
+use super::stack::stack;
+use crate::batch::conversion::Conversion;
+use crate::batch::histogram::Set;
+use crate::batch::item::{Item, Items};
+use crate::batch::key::Job;
+use crate::batch::naming::Naming;
+use crate::batch::options::{Files, Options};
+use crate::batch::watch::range_file::{Current, RangeFile};
+use crate::batch::{self, output_paths};
+use crate::cli::{Images, WholeSet};
+use crate::engine::Destination;
+use crate::engine::options::Common;
+use crate::formats::Reader;
+use crate::gpu::Choice;
+use crate::image::Depth;
+use crate::ops::Operation;
+use crate::ops::set_range::SetRange;
+use crate::os::console;
+use crate::os::name::Shown;
+use crate::os::outcome::{Outcome, usage};
+use crate::print_error;
+use anyhow::{Context, Result, anyhow, ensure};
+use std::path::{Path, PathBuf};
+
+/// Runs an operation on each image, with its own statistic or with that of a whole set.
+pub fn run(images: &Images) -> Result<Outcome> {
+    let Images {
+        op,
+        set,
+        follow,
+        files,
+        common,
+    } = images;
+    common.check()?;
+    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    check(set, &conversion, files).map_err(usage)?;
+    if let Some(path) = set.range_from.as_ref().filter(|_| *follow) {
+        let follow = RangeFile::new(path, &**op)?;
+        let range = Range::Followed(&follow);
+        return convert(&[&**op], range, &conversion, files, common);
+    }
+    let range = if set.across {
+        Range::Across
+    } else {
+        Range::Fixed
+    };
+    match measure_set_range(&[], &**op, set, &mut conversion, files, common)? {
+        Measured::Itself => convert(&[&**op], range, &conversion, files, common),
+        Measured::Set(set_range) => convert(&[&set_range], range, &conversion, files, common),
+        Measured::Nothing(outcome) => Ok(outcome),
+    }
+}
+
+/// Refuses the source of a range that the other options contradict. Errors: wrong usage.
+pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
+    let batch = &files.batch;
+    if let Some(range) = &set.range_from {
+        output_paths::keep_results_off(
+            "the histogram of --range-from",
+            &[range],
+            conversion,
+            files,
+        )?;
+    }
+    if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
+        output_paths::keep_report_off(report, &[], &[range])?;
+    }
+    ensure!(
+        !(set.across && files.stack),
+        "--stack already gives all pages one range: remove --across, which is for separate output files"
+    );
+    ensure!(
+        !(set.across && batch.watching.watch),
+        "--across measures all images first, but --watch does not know future images: measure a sample with gpuimg histogram and use --range-from FILE"
+    );
+    if set.across {
+        conversion.items.can_be_read_twice("--across")?;
+    }
+    Ok(())
+}
+
+/// What an operation takes its statistic from.
+pub(super) enum Measured<'a> {
+    /// From each image or stack, or from its options.
+    Itself,
+    /// From a whole set.
+    Set(SetRange<'a>),
+    /// From nothing: no image of the set could be read.
+    Nothing(Outcome),
+}
+
+/// Binds an operation to the set that the options name, if they name one: with `--across`, what the
+/// operations `before` it make of all inputs.
+pub(super) fn measure_set_range<'a>(
+    before: &[&dyn Operation],
+    op: &'a dyn Operation,
+    set: &WholeSet,
+    conversion: &mut Conversion,
+    files: &Files,
+    common: &Common,
+) -> Result<Measured<'a>> {
+    let batch = &files.batch;
+    let counted = match (&set.range_from, set.across) {
+        (Some(path), _) => {
+            let set = Set::read(path)?;
+            if !batch.verbosity.quiet {
+                set.mention_failed(path);
+            }
+            set
+        }
+        // A plan needs no range, unless it must find out what an earlier run did with the same
+        // range.
+        (None, true) if !batch.dry_run || batch.resume => {
+            match across(before, &mut conversion.items, batch, common)? {
+                Some(set) => set,
+                None => return Ok(Measured::Nothing(Outcome::SomeFailed)),
+            }
+        }
+        (None, _) => return Ok(Measured::Itself),
+    };
+    let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+    let set_range = counted
+        .into_counts()
+        .and_then(|counts| SetRange::new(op, counts));
+    let set_range = set_range.with_context(|| format!("cannot use the range of {}", of.shown()))?;
+    Ok(Measured::Set(match set.range_from {
+        None => set_range.on_its_images(),
+        Some(_) => set_range,
+    }))
+}
+
+/// The histogram of what the operations `before` make of all items. A range without some of them would
+/// give all others other pixels: if one cannot be read, there is no histogram and each is named, unless
+/// `--keep-going` leaves it out of this pass and of the next, which names it.
+fn across(
+    before: &[&dyn Operation],
+    items: &mut Items,
+    options: &Options,
+    common: &Common,
+) -> Result<Option<Set>> {
+    let first = Options {
+        report: None,
+        resume: false,
+        dry_run: false,
+        ..options.clone()
+    };
+    let files = items.items.len() + items.unread.len();
+    items.passes.get_or_insert_default();
+    let measured = batch::measure_set(before, items, &first, common, false)?;
+    items.leave_out(measured.failures);
+    let failed = items.unread.len();
+    if failed == 0 || common.reading.keep_going && measured.set.counts.is_some() {
+        return Ok(Some(measured.set));
+    }
+    for unread in &items.unread {
+        print_error(&unread.error());
+    }
+    if failed < files {
+        print_error(&anyhow!(
+            "nothing was written: --across needs the range of all images, but {failed} of {files} could not be read (use --keep-going to leave them out)"
+        ));
+    }
+    Ok(None)
+}
+
+/// Where the range of a set comes from.
+pub(super) enum Range<'a> {
+    /// From the options, a histogram, or each image.
+    Fixed,
+    /// From the inputs themselves.
+    Across,
+    /// From a histogram, as it is when a file comes.
+    Followed(&'a RangeFile<'a>),
+}
+
+/// The depth of the results: the one that `--depth` gives, or 8 bits where their format has no other. That is said
+/// once, unless the only image is known to have no more.
+fn depth(
+    ops: &[&dyn Operation],
+    asked: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Option<Depth> {
+    let format = asked.format.or_else(|| asked.naming.format());
+    let format = format.filter(|format| format.capabilities().depths == [Depth::Eight]);
+    // The frames of `calibrate` have the depth of its results, which it refuses to change.
+    let calibrates = ops.last().is_some_and(|op| op.name() == "calibrate");
+    let (None, Some(format), false) = (files.depth, format, calibrates) else {
+        return files.depth.map(Depth::from);
+    };
+    let is_eight = |item: &Item| {
+        let shape = || -> Result<Depth> {
+            let source = item.source()?;
+            Ok(Reader::open(&source, &common.reading)?.shape().depth)
+        };
+        item.is_stream() || shape().map_or(true, |depth| depth == Depth::Eight)
+    };
+    let nothing_to_say = match asked.items.items.as_slice() {
+        [item] => is_eight(item),
+        _ => false,
+    };
+    if !nothing_to_say && !files.batch.verbosity.quiet {
+        console::tell(&format!(
+            "gpuimg: {} stores 8 bits per sample: deeper samples are converted as with --depth 8",
+            format.name()
+        ));
+    }
+    Some(Depth::Eight)
+}
+
+/// Converts one image to one image, or many to a folder.
+pub(super) fn convert(
+    ops: &[&dyn Operation],
+    range: Range,
+    asked: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Result<Outcome> {
+    let mut common = common.clone();
+    if files.low_memory && matches!(common.device.choice, Choice::Gpu(_)) {
+        if common.device.typed {
+            return Err(usage(anyhow!(
+                "--low-memory processes images on the CPU: remove --device gpu"
+            )));
+        }
+        common.device.choice = Choice::Auto;
+    }
+    let common = &common;
+    let follow = match range {
+        Range::Followed(follow) => Some(follow as &dyn Current),
+        Range::Fixed | Range::Across => None,
+    };
+    let across = matches!(range, Range::Across);
+    let job = Job::new(ops, across, follow.is_some(), files, common)?;
+    let batch = &files.batch;
+    let mut destination = Destination {
+        path: PathBuf::new(),
+        folder: match &asked.naming {
+            Naming::Folder { folder, .. } => Some(folder.clone()),
+            Naming::File(_) => None,
+        },
+        format: asked.format,
+        options: files.options,
+        overwrite: files.overwrite,
+        sync: files.sync,
+        depth: depth(ops, asked, files, common),
+        auto_orient: files.auto_orient,
+        fit: files.fit,
+        low_memory: files.low_memory,
+    };
+    if files.stack {
+        return stack(ops, asked, destination, common, batch.verbosity.quiet);
+    }
+    if files.split {
+        return split(ops, asked, &destination, common, batch.verbosity.quiet);
+    }
+    if has_frames(
+        asked,
+        &destination,
+        common.reading.raw.as_ref(),
+        batch.wanted(),
+    )
+    .map_err(usage)?
+    {
+        return frames(ops, asked, &destination, common, batch.verbosity.quiet);
+    }
+    let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
+        (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
+        _ => return batch::convert(ops, job, asked, follow, &destination, batch, common),
+    };
+    destination.path = output.clone();
+    single(
+        ops,
+        input,
+        Some(&destination),
+        common,
+        batch.verbosity.quiet,
+        asked.items.passes.as_ref(),
+    )
+    .map(|done| done.outcome())
+}

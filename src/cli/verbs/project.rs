@@ -1,0 +1,180 @@
+//! `project`: one image from many files, or from the pages of a stack.
+
+use crate::batch::item::Items;
+use crate::batch::options::Gathered;
+use crate::batch::project::{First, Projecting};
+use crate::batch::shard::{Shard, WholeSet};
+use crate::batch::{inputs as found, output_paths};
+use crate::engine::options::Common;
+use crate::engine::{Destination, Made};
+use crate::formats::format;
+use crate::image::metadata::Metadata;
+use crate::ops::project::{Project, Projection};
+use crate::os::console;
+use crate::os::name::Shown;
+use crate::os::outcome::{Outcome, usage};
+use crate::os::{Target, make_folder, parent};
+use anyhow::{Context, Result, bail, ensure};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The extension of partial projections.
+pub(super) const PARTIAL: &str = "partial";
+
+/// Makes one image of all pages of all inputs. Where an input is bad, nothing is written, unless
+/// `--keep-going` leaves it out; it is named, and the status tells.
+pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
+    op.check().map_err(usage)?;
+    let (output, inputs) = files.paths.split_last().context("no output given")?;
+    let to = destination(op.how, files, inputs, output).map_err(usage)?;
+    let options = files.batch();
+    let mut items =
+        found::collect(inputs, &options.selection, &common.reading, None).map_err(usage)?;
+    let others: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
+    output_paths::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
+    let places = match files.shard {
+        Some(shard) => keep_shard(&mut items, shard)?,
+        None => (0..items.items.len() as u64).collect(),
+    };
+    if files.partial {
+        make_folder(parent(output), files.sync)
+            .with_context(|| format!("cannot write {}", output.shown()))?;
+    }
+    // Before hours of reading.
+    let target = to.create()?;
+    let projecting = Projecting {
+        op,
+        items: &items,
+        options: &options,
+        common,
+    };
+    if files.partial {
+        let (partial, outcome) = projecting.partial(files.shard, |index| places[index])?;
+        let Some(partial) = partial else {
+            return Ok(outcome);
+        };
+        let written = partial.write(target);
+        written.with_context(|| format!("cannot write {}", output.shown()))?;
+        return Ok(outcome);
+    }
+    let mut first = None;
+    let check = |of: &First| {
+        let metadata = Metadata {
+            maxval: None,
+            ..of.metadata.clone()
+        };
+        let shape = op.output(of.kind.shape);
+        let format = to.format.unwrap_or(of.format);
+        first = Some(of.clone());
+        format::check(format, &shape, &metadata)
+            .with_context(|| format!("cannot write {}", output.shown()))
+    };
+    let (made, outcome) = projecting.along(files.axis, check)?;
+    let Some(first) = first.filter(|_| !made.is_empty()) else {
+        return Ok(outcome);
+    };
+    write_and_report(
+        made,
+        &to,
+        target,
+        &first,
+        common.verbose,
+        options.verbosity.quiet,
+    )?;
+    Ok(outcome)
+}
+
+/// Leaves of the items those of a shard; returns their places in the whole set.
+fn keep_shard(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
+    items.set = Some(WholeSet::new(&items.items)?);
+    let all = std::mem::take(&mut items.items).into_iter().zip(0..);
+    let (mine, places) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
+    items.items = mine;
+    Ok(places)
+}
+
+/// Writes the result, and tells what its metadata do not keep.
+pub(super) fn write_and_report(
+    made: Vec<Made>,
+    to: &Destination,
+    target: Target,
+    first: &First,
+    verbose: bool,
+    quiet: bool,
+) -> Result<()> {
+    let mut written = Made::write(made, to, target)?;
+    // Each page may say the same.
+    written.warnings.dedup();
+    written.notes.dedup();
+    if quiet {
+        return Ok(());
+    }
+    let file = to.path.shown();
+    for warning in first.diagnostics.warnings.iter().chain(&written.warnings) {
+        console::tell(&format!("gpuimg: warning: {file}: {warning}"));
+    }
+    if verbose {
+        for note in first.diagnostics.notes.iter().chain(&written.notes) {
+            console::tell(&format!("gpuimg: {file}: {note}"));
+        }
+    }
+    Ok(())
+}
+
+/// Where the result goes. Errors: wrong usage.
+fn destination(
+    how: Projection,
+    files: &Gathered,
+    inputs: &[PathBuf],
+    output: &Path,
+) -> Result<Destination> {
+    ensure!(
+        !inputs.is_empty() || files.files_from.is_some(),
+        "expected an input and an output, got only {}",
+        output.shown()
+    );
+    if output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/") {
+        bail!(
+            "a projection is a single image, but {} is a folder: name a file",
+            output.shown()
+        );
+    }
+    let is_partial = output
+        .extension()
+        .is_some_and(|extension| extension == PARTIAL);
+    if files.partial {
+        ensure!(
+            is_partial,
+            "--partial does not write an image: use a name such as {}",
+            output.with_extension(PARTIAL).shown()
+        );
+        ensure!(
+            files.format.is_none(),
+            "--partial does not write an image: remove --format"
+        );
+        ensure!(
+            how != Projection::Median,
+            "a median needs all images at once and cannot be computed in parts"
+        );
+    }
+    let named = format::of_extension(output);
+    let format = match (files.format, named) {
+        (Some(format), _) => Some(format),
+        (None, _) if files.partial => None,
+        // A stream without a name has the format of the first image.
+        (None, _) if output == Path::new("-") => None,
+        (None, named) => Some(named.with_context(|| format!("cannot write {}", output.shown()))?),
+    };
+    Ok(Destination {
+        path: output.into(),
+        folder: None,
+        format,
+        options: files.options,
+        overwrite: files.overwrite,
+        sync: files.sync,
+        depth: None,
+        auto_orient: false,
+        fit: None,
+        low_memory: false,
+    })
+}

@@ -1,0 +1,94 @@
+//! `run`: several verbs on each image in one pass.
+
+use super::calibrate;
+use super::convert::{Measured, Range, check, convert, measure_set_range};
+use crate::batch::conversion::Conversion;
+use crate::batch::options::Files;
+use crate::cli::{Step, WholeSet, steps};
+use crate::engine::options::Common;
+use crate::image::Depth;
+use crate::ops::Operation;
+use crate::ops::set_range::SetRange;
+use crate::os::outcome::{Outcome, usage};
+use anyhow::{Context, Result, ensure};
+
+/// An operation, and the source of its statistic for a whole set.
+type Typed = (Box<dyn Operation>, WholeSet);
+
+/// Carries out the verbs on each image. Their results, and those of the verbs by themselves through
+/// files that lose nothing, have the same bytes: the output's depth and orientation are made as
+/// `--depth 16` and `--auto-orient` of the first verb and `--depth 8` of the last would make them.
+pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
+    let steps = steps(verbs).map_err(usage)?;
+    let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
+    common.check()?;
+    let last = steps.len() - 1;
+    for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
+        calibrate::check(files, index == 0, index == last).map_err(usage)?;
+    }
+    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    let typed = steps.into_iter().enumerate().map(|(index, step)| {
+        Ok(match step {
+            Step::Operation { op, set } => {
+                check(&set, &conversion, files)
+                    .and_then(|()| across(&set, index, files))
+                    .map_err(usage)?;
+                (op, set)
+            }
+            Step::Calibrate(frames) => {
+                let op = calibrate::operation(&frames, &conversion, files, common)?;
+                (Box::new(op) as Box<dyn Operation>, WholeSet::default())
+            }
+        })
+    });
+    let typed: Vec<Typed> = typed.collect::<Result<_>>()?;
+    let mut sets: Vec<Option<SetRange>> = Vec::new();
+    for (op, set) in &typed {
+        let before = bound(&typed, &sets);
+        let measured = measure_set_range(&before, &**op, set, &mut conversion, files, common);
+        sets.push(match measured.with_context(|| op.name())? {
+            Measured::Itself => None,
+            Measured::Set(set_range) => Some(set_range),
+            Measured::Nothing(outcome) => return Ok(outcome),
+        });
+    }
+    let range = if typed.iter().any(|(_, set)| set.across) {
+        Range::Across
+    } else {
+        Range::Fixed
+    };
+    convert(&bound(&typed, &sets), range, &conversion, files, common)
+}
+
+/// The operations whose sets are known, with them.
+fn bound<'a>(typed: &'a [Typed], sets: &'a [Option<SetRange>]) -> Vec<&'a dyn Operation> {
+    let bound = typed.iter().zip(sets);
+    let bound = bound.map(|((op, _), set)| match set {
+        Some(set_range) => set_range as &dyn Operation,
+        None => &**op,
+    });
+    bound.collect()
+}
+
+/// Refuses `--across` for the operation at `index` where the set cannot be measured as it will be when
+/// that operation comes.
+fn across(set: &WholeSet, index: usize, files: &Files) -> Result<()> {
+    if !set.across {
+        return Ok(());
+    }
+    ensure!(
+        files.batch.selection.shard.is_none(),
+        "--across and --shard cannot be combined"
+    );
+    let widens = files.depth.map(Depth::from) == Some(Depth::Sixteen);
+    ensure!(
+        index == 0 || !(widens || files.auto_orient),
+        "--across measures the results of the verbs before it: apply {} in an earlier run",
+        if widens {
+            "--depth 16"
+        } else {
+            "--auto-orient"
+        }
+    );
+    Ok(())
+}

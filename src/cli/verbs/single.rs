@@ -1,0 +1,120 @@
+//! One image by itself, for every verb that takes one.
+
+use crate::engine::options::Common;
+use crate::engine::{Account, Destination, Done, Resources, one_image_of};
+use crate::gpu::Devices;
+use crate::ops::{Operation, chain};
+use crate::os::Passes;
+use crate::os::console;
+use crate::os::name::Shown;
+use crate::timing::Report;
+use crate::timing::page::Track;
+use anyhow::Result;
+use std::path::Path;
+
+/// Runs operations on one image, one after the other, and tells on standard error what its user should know of it and, where
+/// `--stats` asks for it, where the time went. `passes` has the inputs as an earlier pass saw them.
+///
+/// # Errors
+/// Those of `one_image`.
+pub fn single(
+    ops: &[&dyn Operation],
+    input: &Path,
+    output: Option<&Destination>,
+    common: &Common,
+    quiet: bool,
+    passes: Option<&Passes>,
+) -> Result<Done> {
+    let devices = Devices::new(common.device.choice);
+    let resources = Resources {
+        devices: &devices,
+        budget: None,
+        reading: common.reading,
+        only_files: false,
+        gpu_times: common.stats.is_some(),
+    };
+    let account = Account {
+        passes,
+        ..Account::NONE
+    };
+    let done = one_image_of(ops, input, output, &resources, account)?;
+    describe(&done, &input.shown(), common, quiet);
+    let Some(form) = &common.stats else {
+        return Ok(done);
+    };
+    let arrow = output
+        .map(|output| format!(" → {}", output.path.shown()))
+        .unwrap_or_default();
+    let title = format!(
+        "{} {}{arrow}: {}",
+        chain::title(ops),
+        input.shown(),
+        done.shape
+    );
+    let mut times = Report {
+        title: console::printable(&title).into(),
+        timeline: Some(done.timeline.clone()),
+        wall: done.timeline.wall(),
+        ..report(ops, &devices)
+    };
+    times.files.files = 1;
+    record(&mut times, &done, &input.shown(), common);
+    times.peaks = devices.peaks();
+    form.deliver(&times)?;
+    Ok(done)
+}
+
+/// Prints on standard error what the user of an image should know of it.
+pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
+    if quiet {
+        return;
+    }
+    for sentence in done.sentences(common.verbose) {
+        console::tell(&format!(
+            "gpuimg: {}",
+            sentence.text.replace("{file}", file)
+        ));
+    }
+    // With --verbose a note has them.
+    let pages = done.found.pages.iter();
+    let mut last = String::new();
+    for page in pages.filter(|page| page.announces && !common.verbose) {
+        let scaled = page.scaled();
+        if scaled != last {
+            console::tell(&format!("gpuimg: {file}: {scaled}"));
+        }
+        last = scaled;
+    }
+    if common.verbose && common.stats.is_none() {
+        for (index, line) in done.plan.lines().enumerate() {
+            match index {
+                0 => console::tell(&format!("gpuimg: {file}, {line}")),
+                _ => console::tell(line),
+            }
+        }
+    }
+}
+
+/// The report of operations on images of one thread, of which none is done yet.
+pub fn report(ops: &[&dyn Operation], devices: &Devices) -> Report {
+    Report {
+        verb: chain::name(ops),
+        title: format!("{} - → -", chain::title(ops)),
+        threads: 1,
+        peaks: devices.peaks(),
+        ..Report::default()
+    }
+}
+
+/// Adds an image to a report.
+pub fn record(times: &mut Report, done: &Done, file: &str, common: &Common) {
+    times.files.done += 1;
+    times.files.failed += usize::from(done.damage.is_some());
+    times.add(&done.timeline, &done.device, done.found.pages.len());
+    if common.draws() {
+        times.tracks.push(Track {
+            name: file.into(),
+            timeline: done.timeline.clone(),
+        });
+    }
+}

@@ -1,0 +1,55 @@
+//! `sum`: prints the totals of each image, a line each, in order; a bad file is named and the
+//! others are processed.
+
+use super::single::single;
+use crate::batch::{self, options::Options};
+use crate::engine::Done;
+use crate::engine::options::Common;
+use crate::gpu::Unusable;
+use crate::ops::sum::{self, Sum};
+use crate::os::console;
+use crate::os::outcome::Outcome;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// Prints the totals of every image.
+pub fn run(
+    op: &Sum,
+    inputs: &[PathBuf],
+    json: bool,
+    options: &Options,
+    common: &Common,
+) -> Result<Outcome> {
+    common.check()?;
+    let print = |input: &Path, done: Result<&Done, &str>| -> Result<()> {
+        let done = match done {
+            Ok(done) => done,
+            Err(error) if json => return console::print(&sum::failure(input, error)?),
+            // It is named on standard error.
+            Err(_) => return Ok(()),
+        };
+        for totals in &done.found.totals {
+            let line = if json {
+                totals.json(input)?
+            } else {
+                totals.text(input)
+            };
+            console::print(&line)?;
+        }
+        Ok(())
+    };
+    match inputs {
+        [input] if !input.is_dir() && !options.wanted() => {
+            let done = single(&[op], input, None, common, options.verbosity.quiet, None);
+            if let Err(error) = &done
+                && !error.is::<Unusable>()
+            {
+                print(input, Err(&format!("{error:#}")))?;
+            }
+            let done = done?;
+            print(input, Ok(&done))?;
+            Ok(done.outcome())
+        }
+        _ => batch::measure(op, inputs, options, common, print),
+    }
+}

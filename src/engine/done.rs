@@ -1,0 +1,127 @@
+//! What was done with an image: the numbers that were found, the sentences for the user, and the times.
+
+use crate::image::Shape;
+use crate::image::metadata::Hint;
+use crate::image::number::Number;
+use crate::ops::histogram::Counts;
+use crate::ops::sum::Totals;
+use crate::os::outcome::Outcome;
+use crate::timing::Timeline;
+use anyhow::Result;
+use serde::Serialize;
+
+/// The outcome for one image.
+#[derive(Debug)]
+pub struct Done {
+    /// The shape of the first page.
+    pub shape: Shape,
+    /// The numbers that the operation gave.
+    pub found: Found,
+    /// Warnings for the user, always printed.
+    pub warnings: Vec<Warning>,
+    /// Notes for the user, printed with `--verbose`.
+    pub notes: Vec<String>,
+    /// A sentence about the damaged parts, which are 0 in the output, if the error policy was to go
+    /// on.
+    pub damage: Option<String>,
+    /// The device that processed the image, and why it was chosen.
+    pub device: String,
+    /// The plan of the first page, as text.
+    pub plan: String,
+    /// The time that each stage took.
+    pub timeline: Timeline,
+}
+
+/// A warning about an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Warning {
+    /// The sentence.
+    pub text: String,
+    /// The hint that it is.
+    #[serde(skip)]
+    pub hint: Option<Hint>,
+}
+
+/// A sentence about an image for the user.
+pub struct Sentence {
+    /// The sentence, with `{file}` in place of the file's name.
+    pub text: String,
+    /// The hint that it is.
+    pub hint: Option<Hint>,
+}
+
+/// The numbers that the pages of one image gave.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The totals of each page, for `sum`.
+    pub totals: Vec<Totals>,
+    /// The counts of all pages, for `histogram`.
+    pub counts: Option<Counts>,
+    /// The pages that were processed, in order.
+    pub pages: Vec<FoundPage>,
+}
+
+/// What was found in a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundPage {
+    /// Its number in the file, from 1.
+    pub page: usize,
+    /// Its shape as it was read.
+    pub shape: Shape,
+    /// Whether its samples are signed.
+    pub signed: bool,
+    /// The input ranges that values were stretched from: one of all colours, or one for each colour
+    /// channel; none if nothing was stretched.
+    pub ranges: Vec<(Number, Number)>,
+    /// Whether the user is to be told the ranges.
+    pub announces: bool,
+}
+
+impl FoundPage {
+    /// The ranges that values were scaled from, as a sentence.
+    pub fn scaled(&self) -> String {
+        let ranges = self.ranges.iter();
+        let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
+        format!("scaled from the range {}", ranges.join(", "))
+    }
+}
+
+impl Found {
+    /// Adds the counts of a page.
+    pub(super) fn count(&mut self, more: Counts) -> Result<()> {
+        match &mut self.counts {
+            None => self.counts = Some(more),
+            Some(counts) => counts.join(&more)?,
+        }
+        Ok(())
+    }
+}
+
+impl Done {
+    /// All sentences about this image for the user.
+    pub fn sentences(&self, verbose: bool) -> Vec<Sentence> {
+        let warnings = self.warnings.iter().map(|warning| Sentence {
+            text: format!("warning: {{file}}: {}", warning.text),
+            hint: warning.hint,
+        });
+        let plain = |text| Sentence { text, hint: None };
+        let damage = self.damage.as_ref();
+        let damage = damage.map(|damage| {
+            format!("{{file}} is damaged; missing parts are filled with 0: {damage}")
+        });
+        let notes = self.notes.iter().filter(|_| verbose);
+        let notes = notes.map(|note| format!("{{file}}: {note}"));
+        warnings
+            .chain(damage.into_iter().chain(notes).map(plain))
+            .collect()
+    }
+
+    /// Whether the whole image was processed without damage.
+    pub fn outcome(&self) -> Outcome {
+        match self.damage {
+            Some(_) => Outcome::SomeFailed,
+            None => Outcome::Done,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The options that several verbs share, as they are typed.
+
+use crate::formats;
+use crate::gpu::Choice;
+use crate::os::console;
+use crate::timing::{Report, page};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The options of every verb that reads images and works on them.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOption,
+
+    /// Report where the time went: as a table on standard error, as one JSON object there (--stats=json), or as a page with charts (--stats=FILE.html)
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
+    pub stats: Option<StatsForm>,
+
+    /// Print which device is used and why, and which metadata are not kept
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// How inputs are read.
+    #[command(flatten)]
+    pub reading: formats::Reading,
+}
+
+/// The device, for every verb that computes.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceOption {
+    /// Where to work.
+    pub choice: Choice,
+    /// Whether it was typed. A device of the environment is a default, and conflicts with no option.
+    pub typed: bool,
+}
+
+#[derive(Args)]
+#[group(skip)]
+struct DeviceArg {
+    /// Device to use: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
+    #[arg(
+        id = "device",
+        long = "device",
+        env = "GPUIMG_DEVICE",
+        default_value = "auto",
+        value_name = "DEVICE"
+    )]
+    choice: Choice,
+}
+
+impl FromArgMatches for DeviceOption {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<DeviceOption, clap::Error> {
+        Ok(DeviceOption {
+            choice: DeviceArg::from_arg_matches(matches)?.choice,
+            typed: matches.value_source("device") == Some(ValueSource::CommandLine),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = DeviceOption::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for DeviceOption {
+    fn augment_args(command: Command) -> Command {
+        DeviceArg::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        DeviceArg::augment_args_for_update(command)
+    }
+}
+
+/// The forms of `--stats`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatsForm {
+    /// A table.
+    Text,
+    /// One JSON object.
+    Json,
+    /// A page, in this file.
+    Page(PathBuf),
+}
+
+impl FromStr for StatsForm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StatsForm, String> {
+        match text {
+            "text" => Ok(StatsForm::Text),
+            "json" => Ok(StatsForm::Json),
+            name if name.len() > 5 && name.ends_with(".html") => Ok(StatsForm::Page(name.into())),
+            _ => Err("expected text, json or the name of a page, e.g. timeline.html".into()),
+        }
+    }
+}
+
+impl StatsForm {
+    /// Prints or writes what `--stats` asked for.
+    ///
+    /// # Errors
+    /// A page that cannot be written.
+    pub fn deliver(&self, report: &Report) -> anyhow::Result<()> {
+        match self {
+            StatsForm::Text => console::tell_lines(&report.text()),
+            StatsForm::Json => console::tell(&report.json()?),
+            StatsForm::Page(path) => page::write(report, path)?,
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    /// Refuses what would only fail when the work is done.
+    ///
+    /// # Errors
+    /// A page of `--stats` that would replace another file.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match &self.stats {
+            Some(StatsForm::Page(path)) => page::check(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `--stats` draws a page, which needs the timeline of every file.
+    pub fn draws(&self) -> bool {
+        matches!(self.stats, Some(StatsForm::Page(_)))
+    }
+}

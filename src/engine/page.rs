@@ -1,0 +1,396 @@
+//! Processes a page as its plan says: the loop from the decoder to the encoder.
+
+mod outliers;
+mod rows;
+
+use super::done::FoundPage;
+use super::errors::unwritten;
+use super::job::{Input, Job};
+use super::plan::{Bands, InputDepth, Plan};
+use super::stack::StackStatistics;
+use crate::engine::executor::{Form, Pixels};
+use crate::formats;
+use crate::gpu::NoMemory;
+use crate::image::metadata::{Metadata, Stretch};
+use crate::ops::sum::Totals;
+use crate::ops::{Executed, OpResult, SampleTypes, Statistic, Statistics, Summary};
+use anyhow::{Context, Result, bail, ensure};
+use outliers::Spread;
+use rows::FirstPass;
+
+/// Pixels of an image that a GPU compresses rather than the host, where it has made it smaller.
+const WORTH_COMPRESSING: usize = 1 << 20;
+
+/// A page as the steps are given it.
+enum PageInput {
+    /// Decoded, on the host or on a GPU.
+    Whole(Pixels),
+    /// The numbers of its blocks, which were found while it was decoded.
+    Numbers(Executed<Pixels>),
+    /// Checked and measured; its bands of rows come from a second pass.
+    Rows(FirstPass),
+}
+
+impl<'a> Job<'a> {
+    /// Processes the page at `index` among the selected pages of an input, from the decoder to the encoder.
+    ///
+    /// # Errors
+    /// A page that cannot be read, processed or written; the sentence names the file.
+    pub fn run_page(
+        &mut self,
+        input: &mut Input,
+        shared: &StackStatistics,
+        index: usize,
+    ) -> Result<()> {
+        self.record_writing();
+        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
+        let mut plan = self.plan(input, shared, index)?;
+        let statistic = plan.statistic_of_bands();
+        let summary = match self.load(input, shared, &mut plan, statistic)? {
+            PageInput::Whole(pixels) => self.run_whole(input, &mut plan, pixels)?,
+            PageInput::Numbers(Executed { result, summary }) => {
+                self.keep_numbers(input, &plan, result)?;
+                summary
+            }
+            PageInput::Rows(first) => self.run_rows(input, &mut plan, &first)?,
+        };
+        self.finish_page(input, plan, summary);
+        Ok(())
+    }
+
+    /// Measures the statistic of operation `step` in what the operations before it make of the page at `index` among the
+    /// selected pages; with the types of those samples.
+    ///
+    /// # Errors
+    /// A page that cannot be read or processed; the sentence names the file.
+    pub fn measure_page(
+        &mut self,
+        input: &mut Input,
+        shared: &StackStatistics,
+        step: usize,
+        index: usize,
+    ) -> Result<(SampleTypes, Statistics)> {
+        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
+        let mut plan = self.plan(input, shared, index)?;
+        let (op, types) = (self.ops[step], plan.operations()[step].types);
+        let mut pixels = match self.load(input, shared, &mut plan, op.statistic())? {
+            PageInput::Whole(pixels) => pixels,
+            PageInput::Rows(first) => return Ok((types, first.statistics)),
+            PageInput::Numbers(_) => bail!("numbers have no statistic"),
+        };
+        // Neither turning an image nor converting all of its samples to 16 bits changes what the first operation measures.
+        let before = match step {
+            0 => &[],
+            _ => &plan.steps[..usize::from(plan.upright) + step],
+        };
+        if !before.is_empty() {
+            pixels = self.change_depth(plan.input_depth, pixels)?;
+        }
+        let measured = self.executor.measure(before, op.statistic(), pixels);
+        let statistics = measured.map_err(|error| input.sentences.failed(error))?;
+        Ok((types, statistics))
+    }
+
+    /// Reads a page as its plan says. The plan changes where the pixels contradict the header, and where a faster way to
+    /// read them fails.
+    fn load<'p>(
+        &mut self,
+        input: &mut Input,
+        shared: &'p StackStatistics,
+        plan: &mut Plan<'p>,
+        statistic: Statistic,
+    ) -> Result<PageInput>
+    where
+        'a: 'p,
+    {
+        if let Bands::Rows { .. } = plan.bands {
+            if let Some(first) = self.first_pass(input, shared, plan, statistic)? {
+                return Ok(PageInput::Rows(first));
+            }
+            plan.is_whole_because("its rows cannot be read in order");
+        }
+        if let Some(pixels) = self.decode_on_gpu(input, plan)? {
+            return Ok(PageInput::Whole(pixels));
+        }
+        if plan.bands == Bands::Blocks
+            && let Some(numbers) = self.run_on_blocks(input, plan)
+        {
+            return Ok(PageInput::Numbers(numbers));
+        }
+        let image = input.reader.decode();
+        let image = image.with_context(|| input.sentences.unread())?;
+        if plan.header.decoder.packed {
+            self.executor.decoded_on_host(&image.shape());
+        }
+        self.record_decoding(input, plan);
+        if plan.header.metadata.maxval.is_some() {
+            let mut header = plan.header.clone();
+            header.metadata.check_maxval(image.samples());
+            self.plan_again(input, shared, plan, header.metadata.maxval)?;
+        }
+        Ok(PageInput::Whole(Pixels::Host(image)))
+    }
+
+    /// Plans a page again if the largest value of its samples is not the one that its header names.
+    fn plan_again<'p>(
+        &self,
+        input: &Input,
+        shared: &'p StackStatistics,
+        plan: &mut Plan<'p>,
+        maxval: Option<u16>,
+    ) -> Result<()>
+    where
+        'a: 'p,
+    {
+        if plan.header.metadata.maxval == maxval {
+            return Ok(());
+        }
+        let mut header = plan.header.clone();
+        header.metadata.maxval = maxval;
+        let planned = self.plan_of(header, input, shared)?;
+        let before = std::mem::replace(plan, planned);
+        plan.bands = before.bands;
+        Ok(())
+    }
+
+    /// Decodes a page on the GPU that will run the steps. `None`: the host decodes it, since no GPU runs the steps, or for a
+    /// reason that a note gives.
+    fn decode_on_gpu(&mut self, input: &Input, plan: &mut Plan) -> Result<Option<Pixels>> {
+        if !plan.gpu_can_decode {
+            return Ok(None);
+        }
+        let sentences = input.sentences;
+        let gpu = self
+            .executor
+            .decoder(self.ops, &plan.header.shape, plan.form);
+        let Some(gpu) = gpu.map_err(|error| sentences.failed(error))? else {
+            return Ok(None);
+        };
+        let decoded = match input.reader.packed() {
+            Ok(packed) => {
+                let timeline = &mut self.executor.timeline;
+                timeline.packed(packed.len() as u64, &input.source.traffic.take());
+                let decoded = self.executor.decode_packed(packed, gpu);
+                self.executor.timeline.begin_codec();
+                decoded.map_err(|error| sentences.failed(error))?
+            }
+            Err(unsuited) => Err(unsuited),
+        };
+        match decoded {
+            Ok(image) => Ok(Some(Pixels::Device(image))),
+            Err(unsuited) => {
+                let note = format!("decoded on the CPU instead of the GPU: {unsuited}");
+                plan.diagnostics.notes.push(note);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Finds the numbers of a page block by block. `None`: a GPU is to run the operation on the whole page; or a block
+    /// failed, which a note says, and what is wrong with the page is found when it is decoded as a whole.
+    fn run_on_blocks(&mut self, input: &Input, plan: &mut Plan) -> Option<Executed<Pixels>> {
+        let step = plan.steps.first()?;
+        let give = |take: &formats::TakeBlock| input.reader.blocks(take);
+        let numbers = self.executor.run_on_blocks(step, &plan.header.shape, give);
+        match numbers {
+            Ok(Some(numbers)) => {
+                self.record_decoding(input, plan);
+                Some(numbers)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                let note =
+                    format!("decoded as a whole, because decoding it in blocks failed: {error:#}");
+                plan.diagnostics.notes.push(note);
+                None
+            }
+        }
+    }
+
+    /// Records the time since the decoder began as that of decoding a page.
+    fn record_decoding(&mut self, input: &Input, plan: &Plan) {
+        let bytes = plan.header.shape.bytes() as u64;
+        let timeline = &mut self.executor.timeline;
+        timeline.decoded(bytes, &input.source.traffic.take());
+    }
+
+    /// Changes the depth of samples before the first step.
+    fn change_depth(&mut self, change: InputDepth, pixels: Pixels) -> Result<Pixels> {
+        if change == InputDepth::Kept {
+            return Ok(pixels);
+        }
+        let image = self.executor.on_host(pixels)?;
+        Ok(Pixels::Host(
+            change.apply(image, &mut self.executor.timeline),
+        ))
+    }
+
+    /// Runs the steps on a page that is in memory as a whole, and encodes the result or keeps its numbers.
+    fn run_whole(&mut self, input: &mut Input, plan: &mut Plan, pixels: Pixels) -> Result<Summary> {
+        let pixels = self.change_depth(plan.input_depth, pixels)?;
+        if let (Some(first), Pixels::Host(image)) = (plan.operations().first(), &pixels) {
+            let warning = first.op.warning(image, &first.types);
+            let hint = first.op.hint(image);
+            plan.diagnostics.warnings.extend(warning);
+            plan.diagnostics.hints.extend(hint);
+        }
+        let spread = Spread::measure(plan.operations(), &pixels);
+        let Executed { result, summary } = self.run_steps(input, plan, pixels)?;
+        plan.diagnostics
+            .warnings
+            .extend(summary.warnings.iter().cloned());
+        let outliers = spread.and_then(|spread| spread.hint(&summary.ranges));
+        plan.diagnostics.hints.extend(outliers);
+        let OpResult::Image(mut pixels) = result else {
+            self.executor.timeline.begin_codec();
+            self.keep_numbers(input, plan, result)?;
+            return Ok(summary);
+        };
+        if let Some(most) = plan.to_eight_bits {
+            let narrowed = self
+                .executor
+                .narrow(pixels, plan.scaled_ranges(&summary), most);
+            pixels = narrowed.map_err(|error| input.sentences.failed(error))?;
+        }
+        let metadata = self.output_metadata(input, plan, summary.stretch)?;
+        if let Some(fit) = plan.fit {
+            let reduced = self.executor.reduce(fit, pixels);
+            pixels = reduced.map_err(|error| input.sentences.failed(error))?;
+        }
+        self.encode(input, plan, pixels, metadata)?;
+        Ok(summary)
+    }
+
+    /// Runs the steps on a whole page. Where device memory holds the page that a GPU decoded, but not a result beside it, the
+    /// host decodes the page again, and the steps run in bands.
+    fn run_steps(
+        &mut self,
+        input: &mut Input,
+        plan: &Plan,
+        pixels: Pixels,
+    ) -> Result<Executed<Pixels>> {
+        let was_on_gpu = pixels.are_on_gpu();
+        let mut executed = self.executor.run(&plan.steps, pixels, plan.form);
+        if was_on_gpu && executed.as_ref().is_err_and(|error| error.is::<NoMemory>()) {
+            self.executor.timeline.begin_codec();
+            let image = input.reader.decode();
+            let image = image.with_context(|| input.sentences.unread())?;
+            self.record_decoding(input, plan);
+            executed = self
+                .executor
+                .run(&plan.steps, Pixels::Host(image), plan.form);
+        }
+        executed.map_err(|error| input.sentences.failed(error))
+    }
+
+    /// The metadata of the result, whose values were scaled as `stretch` says.
+    ///
+    /// # Errors
+    /// A scaling that the output cannot record.
+    fn output_metadata(
+        &mut self,
+        input: &Input,
+        plan: &mut Plan,
+        stretch: Option<Stretch>,
+    ) -> Result<Metadata> {
+        let stretch = plan.recorded_stretch(stretch);
+        let stretch = stretch.with_context(|| input.sentences.undone())?;
+        let mut diagnostics = std::mem::take(&mut plan.diagnostics);
+        let metadata = plan.output_metadata(stretch, &mut diagnostics);
+        plan.diagnostics = diagnostics;
+        if let Some(output) = &mut self.output {
+            if stretch.is_some() {
+                output.check_stretch_field()?;
+            }
+            let recorded = metadata.stretch.clone().and_then(Result::ok);
+            output.check_same_stretch(recorded, input.joined)?;
+        }
+        Ok(metadata)
+    }
+
+    /// Adds a whole page to the output.
+    fn encode(
+        &mut self,
+        input: &Input,
+        plan: &mut Plan,
+        pixels: Pixels,
+        metadata: Metadata,
+    ) -> Result<()> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
+        let Some((_, writer)) = &mut output.file else {
+            return Ok(());
+        };
+        let shape = pixels.shape();
+        let planned = plan.output_shape();
+        ensure!(
+            shape == planned,
+            "internal error: the plan gives {planned}, and the result has {shape}"
+        );
+        let form = match writer.is_for_gpu() && shape.pixels() >= WORTH_COMPRESSING {
+            true => Form::Png,
+            false => Form::Samples,
+        };
+        let effect = plan.last_effect();
+        let diagnostics = &mut plan.diagnostics;
+        let pixels = self.executor.delivered(pixels, form);
+        let written = match pixels.map_err(|error| input.sentences.failed(error))? {
+            Pixels::Deflated(deflated) => {
+                self.executor.timeline.begin_codec();
+                writer.deflated(&deflated, metadata, effect, diagnostics)
+            }
+            pixels => {
+                let image = self.executor.on_host(pixels)?;
+                self.executor.timeline.begin_codec();
+                writer.page(image, metadata, effect, diagnostics)
+            }
+        };
+        self.executor.timeline.unwritten = shape.bytes() as u64;
+        written.with_context(|| unwritten(&output.destination.path))
+    }
+
+    /// Keeps the numbers that the operation gave for a page.
+    ///
+    /// # Errors
+    /// Bins that do not fit to those of the pages before.
+    fn keep_numbers(&mut self, input: &Input, plan: &Plan, result: OpResult<Pixels>) -> Result<()> {
+        let signed = plan.last_is_given_signed();
+        match result {
+            OpResult::Totals(totals) => self.found.totals.push(Totals {
+                page: plan.header.page + 1,
+                one_of_several: input.reader.pages().len() > 1,
+                signed,
+                ..totals
+            }),
+            OpResult::Counts(mut counts) => {
+                counts.signed = signed;
+                let joined = self.found.count(counts);
+                joined.with_context(|| input.sentences.undone())?;
+            }
+            OpResult::Image(_) => bail!("an image is no number"),
+        }
+        Ok(())
+    }
+
+    /// Keeps what the user should know of a page that has been processed.
+    fn finish_page(&mut self, input: &Input, mut plan: Plan, summary: Summary) {
+        if self.first_plan.is_empty() {
+            plan.place.clone_from(&self.executor.device);
+            self.first_plan = plan.to_string();
+        }
+        let page = FoundPage {
+            page: input.page_number(&plan.header),
+            shape: plan.header.shape,
+            signed: plan.header.metadata.signed,
+            announces: summary.announces,
+            ranges: summary.ranges,
+        };
+        let mut diagnostics = plan.diagnostics;
+        if !page.ranges.is_empty() {
+            diagnostics.notes.push(page.scaled());
+        }
+        self.diagnostics.add(page.page, diagnostics);
+        self.found.pages.push(page);
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether a few samples, as hot pixels are, decide the range of an image, so that all others come out nearly
+//! alike. That is estimated from the samples at the points of a lattice, which costs next to nothing, and only for
+//! pages whose own minimum and maximum are the range.
+
+use crate::engine::executor::{Pixels, Task};
+use crate::image::metadata::Hint;
+use crate::image::number::{FINITE, FINITE64, Number};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::Statistic;
+use std::ops::Range;
+
+/// The part of the range that 99.8 % of the samples fill at least, unless outliers decide it.
+const LEAST_PART: f64 = 1.0 / 16.0;
+
+/// The fewest samples that tell what most of an image is like.
+const FEWEST: usize = 400;
+
+/// The values at 0.1 and 99.9 % of the samples of a lattice: of all colours together, or of each.
+pub struct Spread(Vec<(f64, f64)>);
+
+impl Spread {
+    /// That of the pixels that `tasks` are given, if they are one `normalize` by the page's own range. `None` where a
+    /// GPU decoded the pixels: to copy the points of the lattice to the host would stall its queue, so that nothing is
+    /// said of these images.
+    pub fn measure(tasks: &[Task], pixels: &Pixels) -> Option<Spread> {
+        let ([task], Pixels::Host(image)) = (tasks, pixels) else {
+            return None;
+        };
+        let own_range = task.statistics.is_none() && task.op.statistic() == Statistic::MinMax;
+        if !own_range || task.op.name() != "normalize" {
+            return None;
+        }
+        let colours = image.shape().colours();
+        let groups: Vec<Range<usize>> = if task.op.per_channel() {
+            (0..colours).map(|colour| colour..colour + 1).collect()
+        } else {
+            std::iter::once(0..colours).collect()
+        };
+        let spreads = groups.into_iter().map(|channels| {
+            let mut values = lattice(image, channels);
+            if values.len() < FEWEST {
+                return None;
+            }
+            let cut = values.len() / 1000;
+            let (_, &mut low, above) = values.select_nth_unstable(cut);
+            let (_, &mut high, _) = above.select_nth_unstable(above.len() - 1 - cut);
+            let step = u64::from(task.types.read.depth.steps(task.types.depth));
+            let value = |sample: u64| task.types.read.number(sample / step).as_f64();
+            Some((value(low), value(high)))
+        });
+        spreads.collect::<Option<Vec<_>>>().map(Spread)
+    }
+
+    /// The hint about the `ranges` that were used. None where `--clip` would change nothing, since it leaves one
+    /// value.
+    pub fn hint(&self, ranges: &[(Number, Number)]) -> Option<Hint> {
+        let decided = |((low, high), (min, max)): (&(f64, f64), &(Number, Number))| {
+            low < high && high - low < LEAST_PART * (max.as_f64() - min.as_f64())
+        };
+        let any = self.0.len() == ranges.len() && self.0.iter().zip(ranges).any(decided);
+        any.then_some(Hint::Outliers)
+    }
+}
+
+/// The samples of some channels at the points of a lattice, as in memory, where they sort as their values do; of
+/// floating point those of finite values.
+fn lattice(image: &Image, channels: Range<usize>) -> Vec<u64> {
+    match image.samples() {
+        Samples::U8(samples) => at_points(samples, image.shape(), channels),
+        Samples::U16(samples) => at_points(samples, image.shape(), channels),
+        Samples::U32(samples) => at_points(samples, image.shape(), channels),
+        Samples::U64(samples) => at_points(samples, image.shape(), channels),
+    }
+}
+
+fn at_points<S: Copy + Into<u64>>(samples: &[S], shape: Shape, channels: Range<usize>) -> Vec<u64> {
+    let finite = match shape.depth {
+        Depth::Float => u64::from(*FINITE.start())..=u64::from(*FINITE.end()),
+        Depth::Double => FINITE64,
+        _ => 0..=u64::MAX,
+    };
+    let of_pixel = |pixel| &samples[pixel * shape.channels..][channels.clone()];
+    let all = shape.lattice().flat_map(of_pixel);
+    all.map(|&sample| sample.into())
+        .filter(|sample| finite.contains(sample))
+        .collect()
+}

@@ -1,0 +1,161 @@
+//! Converts between file bytes and `Image`. The input's format is recognised by the file's first
+//! bytes, the output's by the file's extension. Each format is one file or folder and one line in
+//! `FORMATS`; no codec knows a device.
+
+mod bands;
+pub mod deflated;
+pub mod dicom;
+mod embedded;
+mod encoded;
+pub mod error_policy;
+pub mod exr;
+pub mod farbfeld;
+pub mod fits;
+pub mod foreign;
+pub mod format;
+pub mod gif;
+pub mod gpu;
+pub mod hdr;
+pub mod headerless;
+pub mod item;
+pub mod jpeg;
+pub mod library;
+pub mod metadata;
+pub mod metaimage;
+pub mod npy;
+pub mod nrrd;
+pub mod ordered;
+pub mod packed;
+pub mod pam;
+pub mod pfm;
+pub mod png;
+pub mod pnm;
+mod raster;
+mod raw;
+mod reader;
+mod said;
+pub mod tiff;
+mod volume;
+mod writer;
+mod xmp;
+
+use crate::image::Image;
+use crate::image::metadata::Metadata;
+use crate::os::{Source, Target};
+use anyhow::Result;
+use std::borrow::Cow;
+
+pub use bands::each_band;
+pub use format::{Bands, Decoder, Encoder, Format, TakeBlock};
+pub use headerless::Headerless;
+pub use reader::{Pages, Places, Reader};
+pub use writer::Writer;
+
+/// The formats that are read and written, in the order in which help and messages list them.
+pub static FORMATS: &[&dyn Format] = &[
+    &png::Png,
+    &tiff::Tiff,
+    &pnm::Pnm,
+    &pam::Pam,
+    &npy::Npy,
+    &pfm::Pfm,
+    &exr::Exr,
+    &hdr::Hdr,
+    &fits::Fits,
+    &dicom::Dicom,
+    &nrrd::Nrrd,
+    &metaimage::MetaImage,
+    &farbfeld::Farbfeld,
+    &jpeg::Jpeg,
+    &library::bmp::Bmp,
+    &library::webp::WebP,
+    &gif::Gif,
+    &library::qoi::Qoi,
+    // Last, since a TGA is only known by a header that makes sense.
+    &library::tga::Tga,
+];
+
+/// The compression of outputs, format by format.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[group(skip)]
+pub struct Options {
+    /// PNG compression
+    #[arg(long, value_name = "MODE", default_value = "fast")]
+    pub png: png::Mode,
+
+    /// TIFF compression
+    #[arg(long, value_name = "COMPRESSION", default_value = "none")]
+    pub tiff: tiff::Compression,
+
+    /// JPEG quality, from 1 to 100
+    #[arg(long, value_name = "1-100", default_value_t, global = true)]
+    pub quality: jpeg::Quality,
+}
+
+/// Limits and choices for reading inputs.
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
+pub struct Reading {
+    /// Refuse images with more pixels than this before allocating memory
+    #[arg(long, value_name = "N", default_value_t = 1 << 33, value_parser = whole_number)]
+    pub max_pixels: u64,
+
+    /// Read damaged files as far as possible and fill the rest with 0; the exit status is still 1
+    #[arg(long)]
+    pub keep_going: bool,
+
+    /// Process only these pages of a stack, counted from 1: one page (3) or a range (2-9)
+    #[arg(long, value_name = "A-B", visible_alias = "page")]
+    pub pages: Option<Pages>,
+
+    /// Process only these positions on the axes of a stack (ImageJ hyperstack or OME-TIFF), counted from 1, e.g. C=1,Z=3-9
+    #[arg(long, value_name = "PLACES", conflicts_with = "pages")]
+    pub axes: Option<Places>,
+
+    /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be), number of pages and number of bytes to skip
+    #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
+    pub raw: Option<Headerless>,
+}
+
+/// Parses a number of things from 1 on.
+fn whole_number(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| "expected a positive whole number, e.g. 100000000".into())
+}
+
+impl Default for Reading {
+    fn default() -> Reading {
+        Reading {
+            max_pixels: 1 << 33,
+            keep_going: false,
+            pages: None,
+            axes: None,
+            raw: None,
+        }
+    }
+}
+
+/// Decodes the first page of an image file of any format.
+///
+/// # Errors
+/// A file that cannot be read, is damaged, or is not supported.
+pub fn decode(source: &Source) -> Result<Image> {
+    Reader::open(source, &Reading::default())?.decode()
+}
+
+/// Writes an image to `target` and returns the file's length in bytes; the caller commits it.
+///
+/// # Errors
+/// The file's, and an image that the format cannot hold.
+pub fn encode(
+    image: &Image,
+    format: &'static dyn Format,
+    options: &Options,
+    target: &Target,
+) -> Result<u64> {
+    let metadata = Metadata::default();
+    format::check(format, &image.shape(), &metadata)?;
+    let mut encoder = format.encoder(target, options, &[(image.shape(), 0)])?;
+    encoder.page(Cow::Borrowed(image), &metadata)?;
+    Ok(encoder.length())
+}

@@ -1,0 +1,243 @@
+//! DICOM (PS3.3, PS3.5, PS3.10), read: grey and RGB of 8, 16 and 32 bits, palettes and YCbCr, uncompressed, deflated or in
+//! RLE, baseline or lossless JPEG. Each frame is a page.
+//!
+//! Samples are the values that the file says they stand for (RescaleSlope and RescaleIntercept),
+//! where these are whole numbers: Hounsfield units are signed 16 bits. A window (WindowCenter,
+//! WindowWidth) is kept for `normalize --range auto-window`. All else that the file says, of the
+//! patient and of the study, is left out.
+
+mod coded;
+mod colours;
+mod header;
+mod pixels;
+mod values;
+
+use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Field, Format};
+use super::library::check_length;
+use super::raster;
+use crate::image::metadata::{Diagnostics, Metadata, Resolution, Unit};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::os::Source;
+use anyhow::{Context, Result, anyhow, ensure};
+use coded::{Coding, Fragments};
+use colours::{Colours, Palette};
+use header::Header;
+use pixels::Stored;
+
+/// Digital Imaging and Communications in Medicine.
+#[derive(Debug)]
+pub struct Dicom;
+
+impl Format for Dicom {
+    fn name(&self) -> &'static str {
+        "DICOM"
+    }
+
+    fn id(&self) -> &'static str {
+        "dicom"
+    }
+
+    fn title(&self) -> &'static str {
+        "DICOM, uncompressed, deflated, RLE, baseline and lossless JPEG"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["dcm", "dicom"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.get(128..132) == Some(b"DICM")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            channels: &[1, 3],
+            depths: &[Depth::Eight, Depth::Sixteen, Depth::ThirtyTwo],
+            white_is_zero: true,
+            alpha: &[],
+            fields: &[Field::Maxval, Field::Resolution],
+            ..raster::READ
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(DicomDecoder::open(source, damaged)?))
+    }
+}
+
+struct DicomDecoder<'a> {
+    source: &'a Source,
+    /// The data set, if it was deflated.
+    inflated: Option<Source>,
+    /// The samples in the file.
+    stored: Stored,
+    /// The colours of samples that are numbers of them.
+    palette: Option<Palette>,
+    /// Their values in memory, without the palette.
+    shape: Shape,
+    metadata: Metadata,
+    diagnostics: Diagnostics,
+    pages: usize,
+    page: usize,
+}
+
+impl<'a> DicomDecoder<'a> {
+    fn open(source: &'a Source, damaged: bool) -> Result<DicomDecoder<'a>> {
+        let file = source;
+        let (header, inflated) = Header::read(file)?;
+        let source = inflated.as_ref().unwrap_or(file);
+        let (start, length) = header.pixels.context(
+            "it has no pixel data (7FE0,0010): a report, a list of files, or cut off before them",
+        )?;
+        let coding = Coding::of(&header.syntax())?;
+        ensure!(
+            coding == Coding::None || length.is_none(),
+            "it is damaged: its pixel data are compressed and in no fragments"
+        );
+        let mut diagnostics = Diagnostics::default();
+        let mut stored = Stored::read(&header, coding, start)?;
+        let pages = match header.text((0x28, 8)) {
+            None => 1,
+            Some(text) => (text.parse::<usize>().ok())
+                .filter(|&pages| pages > 0)
+                .with_context(|| format!("its number of frames is {text:?}"))?,
+        };
+        let shape = stored.shape()?;
+        if coding == Coding::None {
+            let pair = 1 + u64::from(stored.exchanged);
+            let end = (stored.frame_bytes() as u64)
+                .checked_mul(pages as u64)
+                .and_then(|bytes| bytes.checked_next_multiple_of(pair))
+                .and_then(|bytes| bytes.checked_add(start))
+                .with_context(|| format!("{pages} frames of {shape} do not fit in a file"))?;
+            let len = source.len();
+            ensure!(damaged || end <= len, "truncated at byte {len} of {end}");
+        } else {
+            check_length(source, &shape, 8 * 64)?;
+            stored.fragments = Some(Fragments::read(source, start)?);
+        }
+        let palette = match stored.colours {
+            Colours::Palette => Some(Palette::read(&header, stored.signed)?),
+            _ => None,
+        };
+        let rescaled =
+            palette.is_none() && stored.rescale(&header, source, pages, &mut diagnostics)?;
+        let values = stored.values;
+        let shape = Shape {
+            depth: values.depth,
+            ..shape
+        };
+        if header.others > 0 {
+            diagnostics.notes.push(format!(
+                "{} elements of the patient, the study and the device are left out",
+                header.others
+            ));
+        }
+        let narrow = stored.bits < shape.depth.bits().min(16) && !shape.depth.is_wide();
+        let narrow = narrow && !values.signed && !rescaled && palette.is_none();
+        let white_is_zero = Colours::Grey {
+            white_is_zero: true,
+        };
+        let metadata = Metadata {
+            signed: values.signed && palette.is_none(),
+            white_is_zero: stored.colours == white_is_zero,
+            maxval: narrow.then(|| ((1u32 << stored.bits) - 1) as u16),
+            resolution: header.decimals((0x28, 0x30)).and_then(resolution),
+            window: stored.window(&header).filter(|_| palette.is_none()),
+            ..Metadata::default()
+        };
+        Ok(DicomDecoder {
+            source: file,
+            inflated,
+            stored,
+            palette,
+            shape,
+            metadata,
+            diagnostics,
+            pages,
+            page: 0,
+        })
+    }
+}
+
+/// Pixels in a centimetre, for the millimetres from row to row and from column to column.
+fn resolution(spacing: Vec<f64>) -> Option<Resolution> {
+    let [down, across] = spacing[..] else {
+        return None;
+    };
+    // In millionths of a millimetre, of which decimals have few.
+    let fraction = |millimetres: f64| {
+        let parts = (millimetres * 1e6).round();
+        (1.0..=u32::MAX.into())
+            .contains(&parts)
+            .then_some((10_000_000, parts as u32))
+    };
+    Some(Resolution {
+        x: fraction(across)?,
+        y: fraction(down)?,
+        unit: Unit::Centimetre,
+    })
+}
+
+impl Decoder for DicomDecoder<'_> {
+    fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// What is unpacked in memory counts as metadata: a deflated data set, a compressed frame, and samples that are not yet
+    /// colours.
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        let frame = self.stored.frame_bytes() as u64;
+        let mut unpacked = self.inflated.as_ref().map_or(0, Source::len);
+        if self.stored.fragments.is_some() {
+            unpacked += 2 * frame;
+        }
+        if self.palette.is_some() || self.stored.colours == Colours::YbrPairs {
+            unpacked += frame;
+        }
+        Ok((self.shape(), unpacked))
+    }
+
+    fn turn_to(&mut self, page: usize) -> Result<()> {
+        self.page = page;
+        Ok(())
+    }
+
+    fn shape(&self) -> Shape {
+        let palette = self.palette.as_ref();
+        palette.map_or(self.shape, |palette| palette.shape(self.shape))
+    }
+
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let Diagnostics {
+            warnings, notes, ..
+        } = &self.diagnostics;
+        diagnostics.warnings.extend_from_slice(warnings);
+        diagnostics.notes.extend_from_slice(notes);
+        Ok(self.metadata.clone())
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        let mut samples = Samples::zeroed(&self.shape)?;
+        let out = samples.as_bytes_mut();
+        let source = self.inflated.as_ref().unwrap_or(self.source);
+        let read = match &self.stored.fragments {
+            None => self.stored.fill(source, self.page, out),
+            Some(fragments) => {
+                let packed = fragments.frame(source, self.page, self.pages)?;
+                let unpacked = self.stored.unpack(&packed);
+                unpacked.and_then(|frame| self.stored.convert(&frame, out))
+            }
+        };
+        policy.take(read.map_err(|error| anyhow!("frame {}: {error}", self.page + 1)))?;
+        if self.stored.colours.are_ybr() {
+            colours::to_rgb(samples.as_bytes_mut());
+        }
+        let image = Image::new(self.shape, samples);
+        match &self.palette {
+            Some(palette) => palette.expand(&image, self.stored.signed),
+            None => Ok(image),
+        }
+    }
+}

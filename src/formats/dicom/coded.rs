@@ -1,0 +1,259 @@
+//! Compressed pixel data of a DICOM file (PS3.5, annex A.4): fragments, and what is in them.
+
+use super::colours::Colours;
+use super::header::MOST;
+use super::pixels::Stored;
+use crate::formats::jpeg::{colours, lossless, scans};
+use crate::formats::said;
+use crate::formats::tiff::unpack_bits;
+use crate::image::{Depth, Shape};
+use crate::os::Source;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+
+/// How pixel data are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// Not.
+    None,
+    /// Runs of bytes (PS3.5, annex G).
+    Rle,
+    /// JPEG, baseline and extended, of 8 bits.
+    Jpeg,
+    /// JPEG with predictions and nothing lost (T.81, annex H), of up to 16 bits.
+    Lossless,
+}
+
+impl Coding {
+    /// The compression of a transfer syntax; refuses others by name.
+    pub fn of(syntax: &str) -> Result<Coding> {
+        let name = match syntax {
+            "1.2.840.10008.1.2"
+            | "1.2.840.10008.1.2.1"
+            | "1.2.840.10008.1.2.1.99"
+            | "1.2.840.10008.1.2.2" => {
+                return Ok(Coding::None);
+            }
+            "1.2.840.10008.1.2.5" => return Ok(Coding::Rle),
+            "1.2.840.10008.1.2.4.50" | "1.2.840.10008.1.2.4.51" => return Ok(Coding::Jpeg),
+            "1.2.840.10008.1.2.4.57" | "1.2.840.10008.1.2.4.70" => return Ok(Coding::Lossless),
+            "1.2.840.10008.1.2.4.80" | "1.2.840.10008.1.2.4.81" => "JPEG-LS",
+            "1.2.840.10008.1.2.4.90" | "1.2.840.10008.1.2.4.91" => "JPEG 2000",
+            other => bail!("the transfer syntax {other} is not supported"),
+        };
+        bail!("{name} compression is not supported (gdcmconv --raw or dcmdjpeg unpacks it first)")
+    }
+}
+
+impl Stored {
+    /// The words of a compressed frame, as they would lie uncompressed.
+    ///
+    /// # Errors
+    /// Damaged data.
+    pub fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        match self.coding {
+            Coding::Rle => self.runs(packed),
+            Coding::Lossless => self.lossless(packed),
+            _ => self.jpeg(packed),
+        }
+    }
+
+    /// Runs of bytes: a segment for each byte of a sample, the most significant one first, and for each
+    /// channel (PS3.5, annex G).
+    fn runs(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        let heads = packed.as_chunks::<4>().0.iter();
+        let heads: Vec<usize> = heads
+            .take(16)
+            .map(|&word| u32::from_le_bytes(word) as usize)
+            .collect();
+        let count = self.channels * self.word();
+        ensure!(
+            heads.len() == 16 && heads[0] == count,
+            "its runs have {} segments where {count} are needed",
+            heads.first().unwrap_or(&0)
+        );
+        let pixels = self.samples() / self.channels;
+        let mut frame = vec![0; self.frame_bytes()];
+        let mut segment = vec![0; pixels];
+        for i in 0..count {
+            let end = if i + 1 < count {
+                heads[i + 2]
+            } else {
+                packed.len()
+            };
+            let bytes = packed.get(heads[i + 1]..end);
+            let bytes = bytes.with_context(|| format!("its segment {i} lies outside the data"))?;
+            let filled = unpack_bits(bytes, &mut segment);
+            ensure!(
+                filled == pixels,
+                "its segment {i} has {filled} of {pixels} bytes"
+            );
+            let (channel, weight) = (i / self.word(), i % self.word());
+            // Words lie with the least significant byte first, by channel or pixel.
+            let first = self.word() - 1 - weight;
+            let (first, step) = match self.planar {
+                true => (channel * pixels * self.word() + first, self.word()),
+                false => (channel * self.word() + first, self.channels * self.word()),
+            };
+            let places = frame.iter_mut().skip(first).step_by(step);
+            places
+                .zip(&segment)
+                .for_each(|(place, &byte)| *place = byte);
+        }
+        Ok(frame)
+    }
+
+    /// A JPEG image of 8 bits; its pixels lie interleaved, whatever the header says.
+    fn jpeg(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        ensure!(
+            self.allocated == 8,
+            "JPEG compression of samples in {} bits is not supported (8 are)",
+            self.allocated
+        );
+        // What the image itself says of its colours comes before what the header says of them, but a JPEG without Adobe's
+        // segment says nothing.
+        let are_ycbcr = match colours::Colours::read(packed).adobe {
+            Some(transform) => transform != 0,
+            None => self.colours != Colours::Rgb,
+        };
+        let frame = if scans::are_separate(packed) {
+            scans::decode(packed, are_ycbcr, self.samples() / self.channels)?.samples
+        } else {
+            let options = DecoderOptions::default()
+                .set_strict_mode(true)
+                .set_max_width(self.width.into())
+                .set_max_height(self.height.into());
+            let packed = colours::without_odd_adobe(packed);
+            let mut decoder =
+                zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*packed), options);
+            let length = packed.len() as u64;
+            let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
+            decoder.decode_headers().map_err(said)?;
+            let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);
+            let (wanted, then_rgb) = match self.channels {
+                1 => (ColorSpace::Luma, false),
+                _ => colours::output(stored, are_ycbcr),
+            };
+            decoder.set_options(options.jpeg_set_out_colorspace(wanted));
+            let mut pixels = decoder.decode().map_err(said)?;
+            if then_rgb {
+                colours::make_rgb(&mut pixels);
+            }
+            pixels
+        };
+        ensure!(
+            frame.len() == self.frame_bytes(),
+            "its JPEG image has another size than its header says"
+        );
+        Ok(self.placed(frame))
+    }
+
+    /// A JPEG image of nothing lost, of up to 16 bits.
+    fn lossless(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        let depth = match self.allocated {
+            8 => Depth::Eight,
+            16 => Depth::Sixteen,
+            more => {
+                bail!("JPEG compression of samples in {more} bits is not supported (8 and 16 are)")
+            }
+        };
+        let (width, height) = (self.width.into(), self.height.into());
+        let shape = Shape::checked(width, height, self.channels, depth)?;
+        lossless::decode(packed, &shape).map(|frame| self.placed(frame))
+    }
+
+    /// The words of a frame whose channels lie interleaved, in planes if the header says so, as `convert`
+    /// takes them.
+    fn placed(&self, frame: Vec<u8>) -> Vec<u8> {
+        if !self.planar {
+            return frame;
+        }
+        let words = frame.chunks_exact(self.word());
+        let planes = (0..self.channels).map(|channel| words.clone().skip(channel));
+        let placed = planes.flat_map(|plane| plane.step_by(self.channels).flatten());
+        placed.copied().collect()
+    }
+}
+
+/// Offsets and lengths of the fragments of pixel data, the table before them left out (PS3.5, A.4);
+/// and that table, offsets of frames from the first fragment on.
+#[derive(Debug)]
+pub struct Fragments {
+    /// Each fragment's offset in the file and its length.
+    pub spans: Vec<(u64, u64)>,
+    /// Offset of the first fragment's item.
+    pub start: u64,
+    /// Where frames begin, counted from `start`.
+    pub table: Vec<u32>,
+}
+
+impl Fragments {
+    /// Reads the items from `at` on.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn read(source: &Source, mut at: u64) -> Result<Fragments> {
+        let mut found = Fragments {
+            spans: Vec::new(),
+            start: 0,
+            table: Vec::new(),
+        };
+        for count in 0.. {
+            let mut head = [0; 8];
+            source.read_at(&mut head, at)?;
+            let [a, b, c, d, length @ ..] = head;
+            let length = u64::from(u32::from_le_bytes(length));
+            match [a, b, c, d] {
+                [0xFE, 0xFF, 0, 0xE0] => {}
+                [0xFE, 0xFF, 0xDD, 0xE0] => break,
+                _ => bail!("its fragments are damaged at byte {at}"),
+            }
+            ensure!(count < MOST, "it has more than {MOST} fragments");
+            let end = at + 8 + length;
+            ensure!(
+                end <= source.len(),
+                "truncated at byte {} of {end}",
+                source.len()
+            );
+            if count == 0 {
+                let mut table = vec![0; length as usize];
+                source.read_at(&mut table, at + 8)?;
+                let table = table.as_chunks().0.iter();
+                found.table = table.map(|&word| u32::from_le_bytes(word)).collect();
+                found.start = end;
+            } else {
+                found.spans.push((at + 8, length));
+            }
+            at = end;
+        }
+        Ok(found)
+    }
+
+    /// The bytes of a frame of `frames`.
+    ///
+    /// # Errors
+    /// Fragments that do not say which frame they are of.
+    pub fn frame(&self, source: &Source, frame: usize, frames: usize) -> Result<Vec<u8>> {
+        let spans: Vec<(u64, u64)> = if frames == 1 {
+            self.spans.clone()
+        } else if self.spans.len() == frames {
+            vec![self.spans[frame]]
+        } else {
+            let at = |frame: usize| self.table.get(frame).map(|&at| self.start + u64::from(at));
+            let first = at(frame).context("its fragments do not say which frame they are of")?;
+            let last = at(frame + 1).unwrap_or(u64::MAX);
+            // Offsets are those of items, whose values are 8 bytes behind.
+            let inside = |&&(at, _): &&(u64, u64)| (first..last).contains(&(at - 8));
+            self.spans.iter().filter(inside).copied().collect()
+        };
+        let mut bytes = Vec::new();
+        for (at, length) in spans {
+            let from = bytes.len();
+            bytes.resize(from + length as usize, 0);
+            source.read_at(&mut bytes[from..], at)?;
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,273 @@
+//! FITS (Flexible Image Transport System standard 4.0): images of 8, 16 and 32 bits, signed
+//! or not, and of floating point of 32 and 64 bits.
+//!
+//! The first image of the file is read; axes behind the second make pages. Rows keep their order in
+//! the file, in which NumPy and astropy see them too (viewers show the first row at the bottom). The
+//! other records of the header are kept in FITS files, but for those that an operation makes untrue.
+
+pub mod exposure;
+mod header;
+mod records;
+
+use super::Options;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
+use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
+use super::raw::Order;
+use crate::image::metadata::{Diagnostics, Metadata, Own, Record, Transform};
+use crate::image::{Depth, Shape};
+use crate::os::{Source, Target};
+use anyhow::{Result, bail, ensure};
+use header::{BLOCK, Header};
+use records::Kind;
+
+/// Flexible Image Transport System.
+#[derive(Debug)]
+pub struct Fits;
+
+impl Format for Fits {
+    fn name(&self) -> &'static str {
+        "FITS"
+    }
+
+    fn id(&self) -> &'static str {
+        "fits"
+    }
+
+    fn title(&self) -> &'static str {
+        "Flexible Image Transport System"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["fits", "fit", "fts"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"SIMPLE  =")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: true,
+            lossless: true,
+            pages: true,
+            channels: &[1],
+            depths: &Depth::ALL,
+            signed: true,
+            white_is_zero: false,
+            alpha: &[],
+            fields: &[Field::Records, Field::Stretch],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let (header, more) = first_image(source)?;
+        let mut layout = layout(&header)?;
+        if more {
+            let warning = "the file has more than its first image, which is left out";
+            layout.diagnostics.warnings.push(warning.into());
+        }
+        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        _options: &Options,
+        pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        let encoder = RasterEncoder::new(target, FitsHeader, pages.len());
+        Ok(Box::new(encoder))
+    }
+
+    /// Leaves out records that describe values or places as they were.
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Fits(records) = &mut metadata.own {
+            records::follow(records, transform, diagnostics);
+        }
+    }
+
+    /// No other format has a place for a record.
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
+        let Own::Fits(all) = own else {
+            return None;
+        };
+        let taken = records::take_stretch(all);
+        if all.is_empty() {
+            *own = Own::None;
+        }
+        taken
+    }
+
+    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
+        let Some(record) = records::stretch(text) else {
+            return false;
+        };
+        match own {
+            Own::Fits(records) => records.push(record),
+            own => *own = Own::Fits(vec![record]),
+        }
+        true
+    }
+
+    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        match own {
+            Own::Fits(_) => own,
+            other => {
+                other.names().into_iter().for_each(leave);
+                Own::None
+            }
+        }
+    }
+}
+
+/// The header of the first image, and whether something else follows it.
+fn first_image(source: &Source) -> Result<(Header, bool)> {
+    let mut at = 0;
+    // More are a file that leads nowhere.
+    for _ in 0..1000 {
+        let header = Header::read(source, at)?;
+        let next = header.next()?;
+        ensure!(
+            header.flag("ZIMAGE") != Some(true),
+            "its image is compressed in a table, which is not supported (funpack unpacks it)"
+        );
+        if header.is_image() {
+            return Ok((header, next < source.len()));
+        }
+        ensure!(next < source.len(), "there is no image in it");
+        at = next;
+    }
+    bail!("there is no image in its first 1000 parts")
+}
+
+/// The layout that a header describes.
+fn layout(header: &Header) -> Result<Layout> {
+    let depth = match header.integer("BITPIX") {
+        Some(8) => Depth::Eight,
+        Some(16) => Depth::Sixteen,
+        Some(32) => Depth::ThirtyTwo,
+        Some(-32) => Depth::Float,
+        Some(-64) => Depth::Double,
+        Some(64) => bail!(
+            "64-bit integers are not supported: convert to 32 bits with a scale of your choice"
+        ),
+        _ => bail!("its BITPIX is none of 8, 16, 32, 64, -32, -64"),
+    };
+    let [width, height, more @ ..] = &header.axes[..] else {
+        bail!("an image of one axis is not supported");
+    };
+    let shape = Shape::checked(*width, *height, 1, depth)?;
+    let pages = more
+        .iter()
+        .try_fold(1, |pages: u64, axis| pages.checked_mul(*axis));
+    let pages = pages
+        .and_then(|pages| usize::try_from(pages).ok())
+        .filter(|&pages| pages > 0);
+    let Some(pages) = pages else {
+        bail!("its axes {:?} make no image", header.axes);
+    };
+    let scale = (
+        header.real("BSCALE")?.unwrap_or(1.0),
+        header.real("BZERO")?.unwrap_or(0.0),
+    );
+    // Half the range subtracted is how FITS has the other sign (section 5.2.5).
+    let (signed, scaled) = match (depth, scale) {
+        (Depth::Eight, (1.0, -128.0)) => (true, false),
+        (Depth::Sixteen, (1.0, 32768.0)) => (false, false),
+        (Depth::ThirtyTwo, (1.0, 2_147_483_648.0)) => (false, false),
+        (Depth::Eight | Depth::Float | Depth::Double, scale) => (false, scale != (1.0, 0.0)),
+        (Depth::Sixteen | Depth::ThirtyTwo, scale) => (true, scale != (1.0, 0.0)),
+    };
+    let mut layout = Layout::new(shape, header.data);
+    layout.pages = pages;
+    // Bytes are without sign in the file, words with: in memory both are without.
+    layout.toggled = depth != Depth::Eight;
+    let records = header
+        .records
+        .iter()
+        .filter(|record| match records::kind(record) {
+            Kind::Layout => false,
+            Kind::Scale => scaled,
+            _ => true,
+        });
+    let records: Vec<Record> = records.copied().collect();
+    let warnings = &mut layout.diagnostics.warnings;
+    if scaled {
+        let warning = "samples are taken as they are stored: BSCALE and BZERO are not applied";
+        warnings.push(warning.into());
+    }
+    if let Some(blank) = header.integer("BLANK") {
+        warnings.push(format!(
+            "pixels without a value (BLANK, {blank}) count as values"
+        ));
+    }
+    layout.metadata = Metadata {
+        signed,
+        own: match records.is_empty() {
+            true => Own::None,
+            false => Own::Fits(records),
+        },
+        ..Metadata::default()
+    };
+    Ok(layout)
+}
+
+struct FitsHeader;
+
+impl raster::Header for FitsHeader {
+    fn form(&self, shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
+        let mut axes = vec![shape.width, shape.height];
+        if pages > 1 {
+            axes.push(pages);
+        }
+        let mut header = Vec::new();
+        let mut add = |keyword: &str, value: &str| {
+            header.extend(format!("{:<80}", format!("{keyword:<8}= {value:>20}")).bytes());
+        };
+        add("SIMPLE", "T");
+        let sign = if shape.depth.is_float() { "-" } else { "" };
+        add("BITPIX", &format!("{sign}{}", shape.depth.bits()));
+        add("NAXIS", &axes.len().to_string());
+        for (number, axis) in axes.iter().enumerate() {
+            add(&format!("NAXIS{}", number + 1), &axis.to_string());
+        }
+        let zero = match (shape.depth, metadata.signed) {
+            (Depth::Eight, true) => Some("-128"),
+            (Depth::Sixteen, false) => Some("32768"),
+            (Depth::ThirtyTwo, false) => Some("2147483648"),
+            _ => None,
+        };
+        if let Some(zero) = zero {
+            add("BSCALE", "1");
+            add("BZERO", zero);
+        }
+        if let Own::Fits(records) = &metadata.own {
+            let scales = |record: &&Record| records::kind(record) == Kind::Scale;
+            let kept = records
+                .iter()
+                .filter(|record| zero.is_none() || !scales(record));
+            kept.for_each(|record| header.extend(record));
+        }
+        header.extend(format!("{:<80}", "END").bytes());
+        header.resize(header.len().next_multiple_of(BLOCK), b' ');
+        Ok(Form {
+            header,
+            order: Order::Big,
+            toggled: shape.depth != Depth::Eight,
+            block: BLOCK as u64,
+        })
+    }
+}

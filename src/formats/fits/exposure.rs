@@ -1,0 +1,110 @@
+//! How long the images of a set were exposed, as far as their headers say it: a sum has the time of all of
+//! them, and any other projection that of each.
+
+use super::header;
+use crate::image::metadata::{Diagnostics, Metadata, Own, Record};
+use serde::{Deserialize, Serialize};
+
+/// Keywords of a time of exposure in seconds: XPOSURE is that of the standard (section 9).
+const KEYWORDS: [&str; 3] = ["EXPTIME", "EXPOSURE", "XPOSURE"];
+
+/// Nanoseconds in a second: totals are in whole ones, so that no order of the images changes them.
+const NANOSECONDS: u64 = 1_000_000_000;
+
+/// The times of exposure of one image or of several, by keyword, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exposures {
+    /// Of all images together; `None` if one does not say it.
+    total: [Option<u64>; 3],
+    /// Of each image; `None` if they differ, or one does not say it.
+    each: [Option<u64>; 3],
+}
+
+impl Exposures {
+    /// Those of a page. A header of several pages does not say whether its time is that of a page or of all,
+    /// and so the total of such pages is not known.
+    pub fn new(metadata: &Metadata, is_only_page: bool) -> Exposures {
+        let Own::Fits(records) = &metadata.own else {
+            return Exposures::default();
+        };
+        let each = KEYWORDS.map(|keyword| {
+            let record = records
+                .iter()
+                .find(|record| header::keyword(record) == keyword);
+            record.and_then(nanoseconds)
+        });
+        let total = if is_only_page { each } else { [None; 3] };
+        Exposures { total, each }
+    }
+
+    /// Adds those of other images.
+    #[must_use]
+    pub fn join(&self, other: &Exposures) -> Exposures {
+        let mut joined = Exposures::default();
+        for i in 0..KEYWORDS.len() {
+            joined.total[i] = self.total[i]
+                .zip(other.total[i])
+                .and_then(|(a, b)| a.checked_add(b));
+            joined.each[i] = self.each[i].filter(|_| self.each[i] == other.each[i]);
+        }
+        joined
+    }
+
+    /// Makes the records of the first image true of a projection of all of them, or leaves them out and says
+    /// so.
+    pub fn follow(&self, metadata: &mut Metadata, is_sum: bool, diagnostics: &mut Diagnostics) {
+        let Own::Fits(records) = &mut metadata.own else {
+            return;
+        };
+        for (i, keyword) in KEYWORDS.into_iter().enumerate() {
+            let known = if is_sum { self.total[i] } else { self.each[i] };
+            let mut is_left_out = false;
+            records.retain_mut(|record| {
+                if header::keyword(record) != keyword {
+                    return true;
+                }
+                if known.is_some() && known != nanoseconds(record) {
+                    *record = known.map_or(*record, |time| with_time(record, time));
+                }
+                is_left_out |= known.is_none();
+                known.is_some()
+            });
+            if is_left_out {
+                let why = if is_sum {
+                    "its total is not known"
+                } else {
+                    "it is not the same number in every image"
+                };
+                let warning = format!("{keyword} of the header is left out: {why}");
+                diagnostics.warnings.push(warning);
+            }
+        }
+    }
+}
+
+/// The time in a record; `None` if it is no number, or none that a time can be.
+fn nanoseconds(record: &Record) -> Option<u64> {
+    let seconds = header::number(header::value_of(record)?)?;
+    // Up to 31 years: their nanoseconds fit.
+    let is_time = (0.0..1e9).contains(&seconds);
+    is_time.then(|| (seconds * NANOSECONDS as f64).round() as u64)
+}
+
+/// A record with another time, and with its comment as far as there is room.
+fn with_time(record: &Record, nanoseconds: u64) -> Record {
+    let (whole, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
+    let digits = format!("{rest:09}");
+    let fraction = match digits.trim_end_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    let keyword = header::keyword(record);
+    let mut bytes = format!("{keyword:<8}= {:>20}", format!("{whole}.{fraction}")).into_bytes();
+    // A number has no slash.
+    if let Some(at) = record.iter().position(|&byte| byte == b'/') {
+        bytes.push(b' ');
+        bytes.extend(&record[at..]);
+    }
+    bytes.resize(record.len(), b' ');
+    bytes.try_into().unwrap_or(*record)
+}

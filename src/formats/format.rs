@@ -1,0 +1,337 @@
+//! The interface of a file format: how its files are recognised, what they can hold, and its
+//! decoder and encoder. Each format is one file or folder and one line in `FORMATS`.
+
+mod check;
+mod lookup;
+
+pub use check::{check, check_depth, check_output, check_pages, check_written};
+pub use lookup::{argument, of_content, of_extension};
+
+use super::Options;
+use super::deflated::Deflated;
+use super::error_policy::ErrorPolicy;
+use super::item::Item;
+use super::packed::{Packed, Unsuited};
+use crate::image::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
+use crate::image::{Depth, Image, Shape};
+use crate::os::{Source, Target};
+use anyhow::{Result, bail};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// Bytes at the beginning of a file by which its format is recognised; DICOM's mark is the last.
+pub const HEAD: usize = 132;
+
+/// A format of image files.
+pub trait Format: fmt::Debug + Sync {
+    /// The format's name in sentences: `PNG`.
+    fn name(&self) -> &'static str;
+
+    /// The format's name for `--format`: `png`.
+    fn id(&self) -> &'static str;
+
+    /// The format's full name, for the help.
+    fn title(&self) -> &'static str;
+
+    /// The extensions of its file names, in lower case; new files get the first one.
+    fn extensions(&self) -> &'static [&'static str];
+
+    /// Whether a file that begins with these bytes, up to `HEAD`, is of this format.
+    fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Refuses a file name that would be untrue of an image of this shape.
+    ///
+    /// # Errors
+    /// The name that would be true.
+    fn check_name(&self, _path: &Path, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    /// The capabilities of its files.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Opens a decoder, reading the file's header. With `damaged`, a damaged file is opened as far
+    /// as possible.
+    ///
+    /// # Errors
+    /// A damaged file, or a kind of file that the format's decoder does not support.
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>>;
+
+    /// Creates an encoder for pages of these shapes and bytes of metadata. By default the format is
+    /// only read.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or shapes that the format cannot hold.
+    fn encoder<'a>(
+        &self,
+        _target: &'a Target,
+        _options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        bail!("{} is only read", self.name())
+    }
+
+    /// Keeps the metadata of this format's own kind true after an operation; what cannot be kept true is
+    /// left out, and `diagnostics` says so.
+    fn follow(&self, _: &mut Metadata, _: &Transform, _: &mut Diagnostics) {}
+
+    /// The axes along which the `pages` of a file lie, from the metadata of its first page, whose pixels
+    /// have so many `channels`; `None` if they name none.
+    ///
+    /// # Errors
+    /// Metadata that are not true of the pages.
+    fn axes(&self, _: &Metadata, _channels: usize, _pages: usize) -> Result<Option<Axes>> {
+        Ok(None)
+    }
+
+    /// Makes the metadata of a page, before any operation, true of a stack of so many images, from which
+    /// pages along an axis have been projected.
+    fn collapse(&self, _: &mut Metadata, _: (Axis, usize), _: &mut Diagnostics) {}
+
+    /// Makes the metadata of a page, before any operation, true of the part of a stack that is taken.
+    fn select(&self, _: &mut Metadata, _: &Part, _: &mut Diagnostics) {}
+
+    /// The metadata of this format's own kind in neutral terms; nothing of another format's.
+    fn items(&self, _: &Own) -> Vec<Item> {
+        Vec::new()
+    }
+
+    /// Takes the text of how values were stretched out of metadata of this format's own kind, if it is in
+    /// them.
+    fn take_stretch(&self, _: &mut Own) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Adds that text to metadata of this format's own kind, or to none; returns whether they have a
+    /// place for it.
+    fn add_stretch(&self, _: &mut Own, _text: &str) -> bool {
+        false
+    }
+
+    /// Converts metadata that only some format has (`own`) to this format's own. Calls `leave` with
+    /// the name of every part that this format has no place for; by default, of all parts.
+    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        own.names().into_iter().for_each(leave);
+        Own::None
+    }
+}
+
+impl PartialEq for dyn Format {
+    fn eq(&self, other: &dyn Format) -> bool {
+        self.id() == other.id()
+    }
+}
+
+/// The capabilities of a format's files.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities {
+    /// Whether files are written; all formats are read.
+    pub written: bool,
+    /// Whether samples come back from a file as they were written.
+    pub lossless: bool,
+    /// Whether a file can hold several images.
+    pub pages: bool,
+    /// The channels that a pixel can have.
+    pub channels: &'static [usize],
+    /// The depths of samples.
+    pub depths: &'static [Depth],
+    /// Whether samples can be signed.
+    pub signed: bool,
+    /// Whether 0 can stand for white in grey images.
+    pub white_is_zero: bool,
+    /// The meanings that a channel beside grey or colours can have; empty if no such channel is
+    /// possible.
+    pub alpha: &'static [Alpha],
+    /// The neutral metadata fields that the format can store.
+    pub fields: &'static [Field],
+}
+
+/// Metadata that some formats cannot store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Field {
+    /// The largest value that samples can have.
+    Maxval,
+    /// How many bits of each channel are significant.
+    Significant,
+    /// The symmetry that brings the image upright for display.
+    Orientation,
+    /// Pixels in a unit of length.
+    Resolution,
+    /// Texts, as a description.
+    Texts,
+    /// Exif data.
+    Exif,
+    /// An ICC profile.
+    Profile,
+    /// An XMP packet.
+    Xmp,
+    /// Keyword records of a FITS header.
+    Records,
+    /// How `normalize` stretched the values.
+    Stretch,
+}
+
+/// Bytes of samples in a piece of a page: few enough for a core's cache, and enough that a call costs nothing.
+pub const PIECE: usize = 512 << 10;
+
+/// What takes the pieces of a page, on any thread.
+pub type TakeBlock<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
+
+/// What takes the rows of a page: the bytes of their samples, as in memory.
+pub type TakeRows<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// How an encoder takes a page in bands, from top to bottom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bands {
+    /// The rows of every band but the last are a multiple of this.
+    pub unit: usize,
+    /// Rows of the page, some at a time, that it must see before it begins.
+    pub trial: Vec<Range<usize>>,
+}
+
+/// Decodes a file whose header has been read.
+pub trait Decoder {
+    /// How many images the file holds.
+    fn pages(&self) -> usize {
+        1
+    }
+
+    /// The shape of a page, counted from 0, and the size of its metadata in bytes; does not select
+    /// the page.
+    ///
+    /// # Errors
+    /// A damaged or unsupported page.
+    fn survey(&self, page: usize) -> Result<(Shape, u64)>;
+
+    /// Whether a page is a reduced-resolution copy of another page, or a mask.
+    ///
+    /// # Errors
+    /// A damaged page.
+    fn is_reduced(&self, _page: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Refuses a page that is a thumbnail of a larger image stored inside it, as cameras write it.
+    ///
+    /// # Errors
+    /// The size of the full image, and what to do.
+    fn check_full(&self, _page: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Selects a page, counted from 0. A new decoder has page 0 selected.
+    ///
+    /// # Errors
+    /// A damaged or unsupported page.
+    fn turn_to(&mut self, _page: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// The shape of the image that `decode` gives.
+    fn shape(&self) -> Shape;
+
+    /// The page's metadata. Everything that cannot be kept is named in `diagnostics`.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata>;
+
+    /// Whether the selected page can be given as compressed data, for others to decode.
+    fn gives_packed(&self) -> bool {
+        false
+    }
+
+    /// The compressed data of the selected page, checked as far as possible without inflating
+    /// them; the page can still be decoded afterwards.
+    ///
+    /// # Errors
+    /// Why only `decode` decodes the page.
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        Err(Unsuited::new("its format is decoded on the CPU alone"))
+    }
+
+    /// Whether the selected page can be given in blocks.
+    fn gives_blocks(&self) -> bool {
+        false
+    }
+
+    /// Decodes the selected page in blocks of whole rows, in any order and on any thread, so that the page is never in
+    /// memory as a whole. The page can still be decoded afterwards.
+    ///
+    /// # Errors
+    /// Damage, which `decode` reports better, and errors of `take`.
+    fn blocks(&self, _take: &TakeBlock) -> Result<()> {
+        bail!("its format has no blocks")
+    }
+
+    /// Whether the selected page can be given in rows from top to bottom.
+    fn gives_rows(&self) -> bool {
+        false
+    }
+
+    /// Decodes the selected page from top to bottom, some whole rows at a time, so that it is never in memory as a whole.
+    /// The page can still be decoded afterwards. With `plainly` by the method that fails on damage alone; the other is
+    /// faster, and may fail on a valid file.
+    ///
+    /// # Errors
+    /// Damage, which `decode` reports better, and errors of `take`.
+    fn rows(&self, _plainly: bool, _take: &mut TakeRows) -> Result<()> {
+        bail!("its format has no rows in order")
+    }
+
+    /// Decodes the selected page; called once for each page.
+    ///
+    /// # Errors
+    /// Damage, unless the policy is to go on.
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image>;
+}
+
+/// Encodes a file page by page.
+pub trait Encoder {
+    /// Adds a page. Its own metadata are already in this format's form.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and an image that the format cannot hold.
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()>;
+
+    /// How it takes a page of this shape in bands; `None` if only as a whole.
+    fn bands(&self, _shape: &Shape) -> Option<Bands> {
+        None
+    }
+
+    /// Begins a page that comes in bands, with the samples of the rows that `bands` asks for. The file is the one that
+    /// `page` writes.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    fn begin(&mut self, _shape: &Shape, _metadata: &Metadata, _trial: &[Image]) -> Result<()> {
+        bail!("this format takes whole pages")
+    }
+
+    /// Adds the next rows of the page that was begun.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    fn band(&mut self, _band: Cow<Image>) -> Result<()> {
+        bail!("this format takes whole pages")
+    }
+
+    /// Whether pages can come as deflated PNG data.
+    fn takes_deflated(&self) -> bool {
+        false
+    }
+
+    /// As `page`, for pixels that are already deflated.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    fn deflated_page(&mut self, _page: &Deflated, _metadata: &Metadata) -> Result<()> {
+        bail!("deflated pixels belong into a PNG")
+    }
+
+    /// Bytes written so far; after the last page, the file's length.
+    fn length(&self) -> u64;
+}

@@ -1,0 +1,170 @@
+//! Refuses what a format cannot hold, in a sentence that names the formats that can.
+
+use super::lookup::written;
+use super::{Capabilities, Format};
+use crate::image::metadata::{Alpha, Metadata};
+use crate::image::{Depth, Shape};
+use anyhow::{Result, ensure};
+
+/// Refuses to write a format that is only read.
+///
+/// # Errors
+/// A sentence that names the formats that are written.
+pub fn check_written(format: &dyn Format) -> Result<()> {
+    ensure!(
+        format.capabilities().written,
+        "{} is only read (--format says another: {})",
+        format.name(),
+        listed(written().map(|format| format.id()).collect(), "or")
+    );
+    Ok(())
+}
+
+/// Refuses a depth that the format cannot hold.
+///
+/// # Errors
+/// A sentence that names the formats that can, and the other depth.
+pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
+    let remedy = match depth {
+        Depth::Eight => "--depth 16 makes them 16 bits",
+        Depth::Sixteen => "normalize --depth 8 makes them 8 bits",
+        Depth::ThirtyTwo | Depth::Float | Depth::Double => {
+            "normalize makes them 16 bits, or 8 with --depth 8"
+        }
+    };
+    ensure!(
+        format.capabilities().depths.contains(&depth),
+        "{} has no samples of {depth} ({remedy}; {})",
+        format.name(),
+        those(|can| can.depths.contains(&depth), "has", "have")
+    );
+    Ok(())
+}
+
+/// Refuses pages of these shapes where the format cannot hold them, before anything is decoded.
+///
+/// # Errors
+/// Those of `check_written`, `check_pages` and `check_depth`.
+pub fn check_output(format: &dyn Format, shapes: &[Shape]) -> Result<()> {
+    check_written(format)?;
+    check_pages(format, shapes.len())?;
+    (shapes.iter()).try_for_each(|shape| check_depth(format, shape.depth))
+}
+
+/// Refuses a number of pages that one file of a format cannot hold.
+///
+/// # Errors
+/// More than one page for a format that holds one.
+pub fn check_pages(format: &dyn Format, pages: usize) -> Result<()> {
+    ensure!(
+        pages == 1 || format.capabilities().pages,
+        "{pages} pages do not go into one {} file: --pages N takes one, and {}",
+        format.name(),
+        those(|can| can.pages, "holds all", "hold all")
+    );
+    Ok(())
+}
+
+/// Refuses an image that the format cannot hold, or whose samples have a meaning that it cannot
+/// express.
+///
+/// # Errors
+/// A sentence that names the formats that can.
+pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<()> {
+    let (name, can) = (format.name(), format.capabilities());
+    ensure!(
+        can.signed || !metadata.signed,
+        "{name} has no signed samples ({}; normalize --unsigned makes them unsigned)",
+        those(|can| can.signed, "has", "have")
+    );
+    ensure!(
+        can.white_is_zero || !metadata.white_is_zero,
+        "{name} has no grey whose 0 is white ({})",
+        those(|can| can.white_is_zero, "has", "have")
+    );
+    ensure!(
+        metadata.alpha != Alpha::Associated || can.alpha.contains(&Alpha::Associated),
+        "{name} has no alpha that colours are multiplied by ({})",
+        those(|can| can.alpha.contains(&Alpha::Associated), "has", "have")
+    );
+    ensure!(
+        metadata.alpha != Alpha::Unspecified || can.alpha.contains(&Alpha::Unspecified),
+        "{name} has no channel of no stated meaning, which its last one is ({})",
+        those(|can| can.alpha.contains(&Alpha::Unspecified), "has", "have")
+    );
+    ensure!(
+        metadata.alpha != Alpha::Black || can.alpha.contains(&Alpha::Black),
+        "{name} has no CMYK colours ({}; convert them to RGB first)",
+        those(|can| can.alpha.contains(&Alpha::Black), "has", "have")
+    );
+    // After what some alpha channels need beside, so that the formats named are those that can.
+    ensure!(
+        !can.alpha.is_empty() || !shape.has_alpha(),
+        "{name} has no alpha channel ({})",
+        those(|can| !can.alpha.is_empty(), "has", "have")
+    );
+    ensure!(
+        can.channels.contains(&shape.channels),
+        "{name} has no images of {} ({})",
+        shape.kind(),
+        those(|can| can.channels.contains(&shape.channels), "has", "have")
+    );
+    check_depth(format, shape.depth)
+}
+
+/// The formats with a capability, followed by the matching verb: `PNG and TIFF have`.
+fn those(can: impl Fn(&Capabilities) -> bool, has: &str, have: &str) -> String {
+    let formats = written().filter(|format| can(&format.capabilities()));
+    let names: Vec<&str> = formats.map(|format| format.name()).collect();
+    let verb = if names.len() == 1 { has } else { have };
+    format!("{} {verb}", listed(names, "and"))
+}
+
+/// `a, b or c`.
+fn listed(names: Vec<&str>, word: &str) -> String {
+    match &names[..] {
+        [] => "none".into(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_list_the_formats_that_can() {
+        let (pnm, png) = (&crate::formats::pnm::Pnm, &crate::formats::png::Png);
+        let shape = |channels| Shape {
+            width: 3,
+            height: 2,
+            channels,
+            depth: Depth::Eight,
+        };
+        let told = |result: Result<()>| result.err().map(|error| error.to_string());
+        let plain = Metadata::default();
+        assert_eq!(
+            told(check(pnm, &shape(4), &plain)).as_deref(),
+            Some("PNM has no alpha channel (PNG, TIFF, PAM, NumPy, farbfeld and BMP have)")
+        );
+        let signed = Metadata {
+            signed: true,
+            ..Metadata::default()
+        };
+        assert_eq!(
+            told(check(png, &shape(1), &signed)).as_deref(),
+            Some(
+                "PNG has no signed samples (TIFF, NumPy and FITS have; normalize --unsigned makes them unsigned)"
+            )
+        );
+        assert_eq!(told(check(png, &shape(4), &plain)), None);
+        assert_eq!(
+            told(check_pages(pnm, 2)).as_deref(),
+            Some(
+                "2 pages do not go into one PNM file: --pages N takes one, and TIFF, NumPy and FITS hold all"
+            )
+        );
+        assert_eq!(told(check_pages(&crate::formats::tiff::Tiff, 2)), None);
+    }
+}

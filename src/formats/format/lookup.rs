@@ -1,0 +1,124 @@
+//! Finds a format in the list: by the extension of a name, the first bytes of a file, or `--format`.
+
+use super::{Format, HEAD};
+use crate::formats::{FORMATS, foreign};
+use crate::os::Source;
+use anyhow::{Context, Result, bail, ensure};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::path::Path;
+
+/// The format of a file name, by its extension.
+///
+/// # Errors
+/// A missing or unknown extension.
+pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let extension = extension.to_lowercase();
+    ensure!(
+        !extension.is_empty(),
+        "its name has no extension to tell the format by: give it one, as .png, or say --format png"
+    );
+    let format = find(|format| format.extensions().contains(&&*extension));
+    format.with_context(|| {
+        let known = written().flat_map(|format| format.extensions());
+        let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
+        format!(
+            "the extension .{extension} stands for no format that is written: {} (or say --format)",
+            known.join(", ")
+        )
+    })
+}
+
+/// The format of a file, by its first bytes.
+///
+/// # Errors
+/// A file of no known format, an empty file, or one that cannot be read.
+pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
+    ensure!(!source.is_empty(), "the file is empty");
+    let mut head = [0; HEAD];
+    let length = source.read_up_to(&mut head, 0)?;
+    let format = find(|format| format.sniff(&head[..length]));
+    if let Some(format) = format {
+        return Ok(format);
+    }
+    match foreign::of(source)? {
+        Some(foreign) => bail!(
+            "it is {}, which is not read (`gpuimg formats` lists what is): {}",
+            foreign.name,
+            foreign.advice
+        ),
+        None => bail!("it is no image of a format that is read (`gpuimg formats` lists them)"),
+    }
+}
+
+/// Reads the value of `--format`: a format's name or one of its extensions, in any case.
+pub fn argument() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let values = written().map(|format| {
+        PossibleValue::new(format.id())
+            .aliases(format.extensions())
+            .help(format.title())
+    });
+    PossibleValuesParser::new(values).try_map(|word| {
+        let word = word.to_lowercase();
+        let found = find(|format| format.id() == word || format.extensions().contains(&&*word));
+        found.context("no format of this name")
+    })
+}
+
+/// The formats that are written.
+pub(super) fn written() -> impl Iterator<Item = &'static dyn Format> {
+    let formats = FORMATS.iter().copied();
+    formats.filter(|format| format.capabilities().written)
+}
+
+fn find(is_it: impl Fn(&dyn Format) -> bool) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| is_it(*format))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Formats are looked up in `FORMATS`, so an extension or name that two formats share would
+    /// hide the second one.
+    #[test]
+    fn formats_are_told_apart() {
+        let mut dicom = [0; 132];
+        dicom[128..].copy_from_slice(b"DICM");
+        let mut words = HashSet::new();
+        for format in FORMATS {
+            assert!(words.insert(format.id()), "{}", format.id());
+            assert_eq!(format.id(), format.id().to_lowercase());
+            for extension in format.extensions() {
+                let path = Path::new("a.b").with_extension(extension.to_uppercase());
+                assert!(of_extension(&path).is_ok_and(|found| found == *format));
+            }
+        }
+        for (head, id) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], "png"),
+            (b"II*\0\x08\0\0\0", "tiff"),
+            (b"MM\0+\0\x08\0\0", "tiff"),
+            (b"P5 1 1 1", "pnm"),
+            (b"P7\nWIDTH", "pam"),
+            (b"\x93NUMPY\x01\0", "npy"),
+            (b"SIMPLE  =      T", "fits"),
+            (b"NRRD0004\n", "nrrd"),
+            (b"ObjectType = Image", "metaimage"),
+            (&dicom[..], "dicom"),
+            (b"farbfeld\0\0\0\x01", "farbfeld"),
+            (b"\xFF\xD8\xFF\xE0", "jpeg"),
+            (b"BM\x46\0\0\0", "bmp"),
+            (b"\x76\x2f\x31\x01\x02\0\0\0", "exr"),
+            (b"#?RGBE\nFORMAT", "hdr"),
+            (b"RIFF\x24\0\0\0WEBPVP8 ", "webp"),
+            (b"GIF89a\x01\0", "gif"),
+            (b"qoif\0\0\0\x01", "qoi"),
+            (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\x20", "tga"),
+        ] {
+            let sniffing = FORMATS.iter().filter(|format| format.sniff(head));
+            let found: Vec<&str> = sniffing.map(|format| format.id()).collect();
+            assert_eq!(found, [id]);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Radiance HDR (Greg Ward's "Real Pixels", Graphics Gems II, and Radiance's file formats): RGB with
+//! one exponent for the three, of which each mantissa m is m·2^(e − 136) exactly, a 32-bit float. The
+//! program that came first adds a half to m; other readers do not, and neither does this one.
+//!
+//! It is read here since the `image` crate counts the lengths of old runs without a bound.
+
+use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Format};
+use super::library::{check_length, stream};
+use super::raster;
+use crate::image::metadata::{Diagnostics, Metadata};
+use crate::image::{Depth, Image, Samples, Shape, number};
+use crate::os::Source;
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use std::io::{BufRead, ErrorKind, Read};
+
+/// The most bytes of a header.
+const MOST: usize = 64 << 10;
+
+/// Radiance HDR.
+#[derive(Debug)]
+pub struct Hdr;
+
+impl Format for Hdr {
+    fn name(&self) -> &'static str {
+        "Radiance HDR"
+    }
+
+    fn id(&self) -> &'static str {
+        "hdr"
+    }
+
+    fn title(&self) -> &'static str {
+        "Radiance HDR (RGBE)"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["hdr", "rgbe"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"#?RADIANCE") || head.starts_with(b"#?RGBE")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pages: false,
+            channels: &[3],
+            depths: &[Depth::Float],
+            signed: false,
+            alpha: &[],
+            ..raster::READ
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let decoder = HdrDecoder::open(source)?;
+        // A run of old files repeats a pixel 65,535 times for 8 bytes, one of new files 127 values for 2.
+        check_length(source, &decoder.shape, 8192)?;
+        Ok(Box::new(decoder))
+    }
+}
+
+struct HdrDecoder<'a> {
+    source: &'a Source,
+    shape: Shape,
+    /// Offset of the first row.
+    start: u64,
+    diagnostics: Diagnostics,
+}
+
+impl<'a> HdrDecoder<'a> {
+    /// Reads the header: lines up to an empty one, then the line of the sides.
+    fn open(source: &'a Source) -> Result<HdrDecoder<'a>> {
+        let mut input = stream(source).take(MOST as u64);
+        let mut diagnostics = Diagnostics::default();
+        let mut start = 0;
+        let mut line = || -> Result<String> {
+            let mut line = Vec::new();
+            input.read_until(b'\n', &mut line)?;
+            start += line.len() as u64;
+            ensure!(
+                line.pop() == Some(b'\n'),
+                "truncated at byte {start}, within the header"
+            );
+            Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+        };
+        loop {
+            let line = line()?;
+            match line.split_once('=') {
+                _ if line.is_empty() => break,
+                _ if line.starts_with('#') => {}
+                Some(("FORMAT", "32-bit_rle_rgbe")) => {}
+                Some(("FORMAT", other)) => {
+                    bail!("samples of the kind {other} are not supported (32-bit_rle_rgbe is)")
+                }
+                Some((name @ ("EXPOSURE" | "COLORCORR"), value)) => {
+                    diagnostics.warnings.push(format!(
+                        "samples are taken as they are stored: they are not divided by {name}, {value}"
+                    ));
+                }
+                _ => diagnostics.notes.push(format!("{line:?} is left out")),
+            }
+        }
+        let sides = line()?;
+        let words: Vec<&str> = sides.split_whitespace().collect();
+        let (height, width) = match words[..] {
+            ["-Y", height, "+X", width] => (height, width),
+            _ => bail!("rows that lie as {sides:?} says are not supported (-Y HEIGHT +X WIDTH is)"),
+        };
+        let side = |text: &str| -> Result<u64> {
+            (text.parse().ok()).with_context(|| format!("{text:?} is no number of pixels"))
+        };
+        Ok(HdrDecoder {
+            source,
+            shape: Shape::checked(side(width)?, side(height)?, 3, Depth::Float)?,
+            start,
+            diagnostics,
+        })
+    }
+}
+
+impl Decoder for HdrDecoder<'_> {
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        Ok((self.shape, 0))
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let Diagnostics {
+            warnings, notes, ..
+        } = &self.diagnostics;
+        diagnostics.warnings.extend_from_slice(warnings);
+        diagnostics.notes.extend_from_slice(notes);
+        Ok(Metadata::default())
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        let mut samples = Samples::any(&self.shape)?;
+        let Samples::U32(keys) = &mut samples else {
+            bail!("samples of 32 bits were expected");
+        };
+        let mut input = stream(self.source);
+        std::io::copy(&mut (&mut input).take(self.start), &mut std::io::sink())?;
+        let mut pixels = vec![[0; 4]; self.shape.width];
+        let mut failed = false;
+        for (y, out) in keys.chunks_exact_mut(self.shape.row()).enumerate() {
+            if !failed && let Err(error) = row(&mut input, &mut pixels) {
+                let place = |error| match of_end(&error) {
+                    true => anyhow!("truncated at byte {} (row {y})", self.source.len()),
+                    false => anyhow!("row {y}: {error}"),
+                };
+                policy.take(Err(place(error)))?;
+                failed = true;
+            }
+            if failed {
+                out.fill(number::key(0));
+                continue;
+            }
+            for (out, &[r, g, b, e]) in out.as_chunks_mut().0.iter_mut().zip(&pixels) {
+                *out = [r, g, b].map(|mantissa| number::key(value(mantissa, e).to_bits()));
+            }
+        }
+        Ok(Image::new(self.shape, samples))
+    }
+}
+
+/// m·2^(e − 136), exactly; an exponent of 0 is 0.
+fn value(mantissa: u8, exponent: u8) -> f32 {
+    match exponent {
+        0 => 0.0,
+        // In doubles, where 2^(1 − 136) is a normal number: no value of a pixel is rounded.
+        _ => (f64::from(mantissa) * 2f64.powi(i32::from(exponent) - 136)) as f32,
+    }
+}
+
+fn of_end(error: &Error) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof)
+}
+
+/// Reads a row of pixels: each of the four bytes by itself in runs, or pixels one after the other.
+fn row(input: &mut impl Read, pixels: &mut [[u8; 4]]) -> Result<()> {
+    let width = pixels.len();
+    let first = four(input)?;
+    let [2, 2, high @ 0..=127, low] = first else {
+        return old_row(input, pixels, first);
+    };
+    let stated = usize::from(u16::from_be_bytes([high, low]));
+    ensure!(
+        stated == width,
+        "it is damaged: its row has {stated} pixels where there are {width}"
+    );
+    for channel in 0..4 {
+        let mut x = 0;
+        while x < width {
+            let count = usize::from(byte(input)?);
+            let (count, run) = match count > 128 {
+                true => (count - 128, Some(byte(input)?)),
+                false => (count, None),
+            };
+            ensure!(
+                (1..=width - x).contains(&count),
+                "it is damaged: a run of {count} at pixel {x} of {width}"
+            );
+            for pixel in &mut pixels[x..x + count] {
+                pixel[channel] = match run {
+                    Some(value) => value,
+                    None => byte(input)?,
+                };
+            }
+            x += count;
+        }
+    }
+    Ok(())
+}
+
+/// A row of whole pixels, where 1, 1, 1, n stands for n times the pixel before; each further one
+/// directly behind for 256 times as many.
+fn old_row(input: &mut impl Read, pixels: &mut [[u8; 4]], first: [u8; 4]) -> Result<()> {
+    let (mut x, mut next, mut shift) = (0, Some(first), 0);
+    while x < pixels.len() {
+        let pixel = match next.take() {
+            Some(pixel) => pixel,
+            None => four(input)?,
+        };
+        let left = pixels.len() - x;
+        match pixel {
+            [1, 1, 1, count] if x > 0 => {
+                let count = usize::from(count) << shift;
+                ensure!(
+                    count <= left && shift < 32,
+                    "it is damaged: a run of {count} at pixel {x} of {}",
+                    pixels.len()
+                );
+                let before = pixels[x - 1];
+                pixels[x..x + count].fill(before);
+                x += count;
+                shift += 8;
+            }
+            pixel => {
+                pixels[x] = pixel;
+                x += 1;
+                shift = 0;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn byte(input: &mut impl Read) -> Result<u8> {
+    let mut byte = [0];
+    input.read_exact(&mut byte)?;
+    Ok(byte[0])
+}
+
+fn four(input: &mut impl Read) -> Result<[u8; 4]> {
+    let mut four = [0; 4];
+    input.read_exact(&mut four)?;
+    Ok(four)
+}

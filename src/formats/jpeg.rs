@@ -1,0 +1,335 @@
+//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey, RGB and CMYK. `zune-jpeg` decodes, `jpeg-decoder` what that crate gets wrong,
+//! `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read
+//! here, so that the shape is known before memory is taken, and damage is not passed over.
+
+pub(super) mod colours;
+pub(super) mod lossless;
+mod markers;
+pub(super) mod scans;
+
+use super::embedded;
+use super::encoded::Encoded;
+use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
+use super::library::check_length;
+use super::raw::{self, Order};
+use super::{Options, metadata as conversion, said};
+use crate::image::metadata::{
+    Alpha, Diagnostics, Embedded, Metadata, Own, Resolution, Transform, Unit,
+};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::os::limits;
+use crate::os::{Source, Target};
+use ::image::codecs::jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit};
+use ::image::{ExtendedColorType, ImageEncoder};
+use anyhow::{Context, Result, anyhow, ensure};
+use markers::Markers;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+
+/// The most bytes of Exif data: what one segment holds.
+const MOST_EXIF: usize = 65_500;
+
+/// The most bytes of an ICC profile: 255 segments of what remains beside their marks (ICC.1, annex B.4).
+const MOST_PROFILE: usize = 255 * (65_533 - 14);
+
+/// The longest side that is written: the format has 65535, but libjpeg, and with it most programs, reads no more than these.
+const LONGEST_SIDE: usize = 65_500;
+
+/// Files up to this many bytes are read into memory without asking how much there is.
+const ANY: u64 = 64 << 20;
+
+/// Joint Photographic Experts Group.
+#[derive(Debug)]
+pub struct Jpeg;
+
+/// How near to the image a JPEG is, from 1 to 100, by libjpeg's scale of quantization tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Quality(u8);
+
+impl Default for Quality {
+    fn default() -> Quality {
+        Quality(90)
+    }
+}
+
+impl FromStr for Quality {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Quality, String> {
+        let number = text
+            .parse()
+            .ok()
+            .filter(|number| (1..=100).contains(number));
+        number
+            .map(Quality)
+            .ok_or_else(|| "it is a number from 1 to 100".into())
+    }
+}
+
+impl fmt::Display for Quality {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Format for Jpeg {
+    fn name(&self) -> &'static str {
+        "JPEG"
+    }
+
+    fn id(&self) -> &'static str {
+        "jpeg"
+    }
+
+    fn title(&self) -> &'static str {
+        "JPEG of 8 bits, which is lossy (--quality)"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["jpg", "jpeg"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"\xFF\xD8\xFF")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: true,
+            lossless: false,
+            pages: false,
+            channels: &[1, 3],
+            depths: &[Depth::Eight],
+            signed: false,
+            white_is_zero: false,
+            alpha: &[],
+            fields: &[
+                Field::Orientation,
+                Field::Resolution,
+                Field::Exif,
+                Field::Profile,
+            ],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let markers = Markers::read(source)?;
+        // Every block of 64 pixels takes a bit at least, the code of its mean; a pixel of the lossless process does, too.
+        let pixels = if markers.lossless.is_some() {
+            8
+        } else {
+            64 * 8
+        };
+        check_length(source, &markers.shape, pixels)?;
+        Ok(Box::new(JpegDecoder { source, markers }))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        let Quality(quality) = options.quality;
+        Ok(Box::new(Encoded::new(target, move |image, metadata| {
+            encode(image, metadata, quality)
+        })))
+    }
+
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Embedded(embedded) = &mut metadata.own {
+            embedded::follow(embedded, metadata.orientation, transform, diagnostics);
+        }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Embedded(embedded) => embedded::items(embedded),
+            _ => Vec::new(),
+        }
+    }
+
+    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        let mut embedded = match own {
+            Own::Embedded(embedded) => embedded,
+            other => embedded::of_items(conversion::items(&other), metadata.orientation, leave),
+        };
+        if embedded.xmp.take().is_some() {
+            leave("the XMP packet".into());
+        }
+        if embedded
+            .exif
+            .as_ref()
+            .is_some_and(|exif| exif.len() > MOST_EXIF)
+        {
+            embedded.exif = None;
+            leave("Exif data of more than 64 KiB".into());
+        }
+        let profile = embedded.profile.as_ref();
+        if profile.is_some_and(|profile| profile.len() > MOST_PROFILE) {
+            embedded.profile = None;
+            leave("an ICC profile of more than 16.7 MB".into());
+        }
+        Own::Embedded(embedded)
+    }
+}
+
+struct JpegDecoder<'a> {
+    source: &'a Source,
+    markers: Markers,
+}
+
+impl Decoder for JpegDecoder<'_> {
+    /// The library works on the whole file in memory, which so counts as metadata.
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        Ok((self.markers.shape, self.source.len()))
+    }
+
+    fn shape(&self) -> Shape {
+        self.markers.shape
+    }
+
+    fn metadata(&self, _: &mut Diagnostics) -> Result<Metadata> {
+        let Markers {
+            shape, lossless, ..
+        } = self.markers;
+        let narrow = lossless.filter(|&bits| u32::from(bits) < shape.depth.bits());
+        let alpha = match shape.channels {
+            4 => Alpha::Black,
+            _ => Alpha::Independent,
+        };
+        Ok(Metadata {
+            alpha,
+            maxval: narrow.map(|bits| (1 << bits) - 1),
+            resolution: self.markers.resolution,
+            ..embedded::metadata(self.markers.embedded.clone())
+        })
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        let (shape, len) = (self.markers.shape, self.source.len());
+        ensure!(
+            len <= ANY || len <= limits::free_memory(),
+            "a file of {len} bytes does not fit in half of the memory that is free"
+        );
+        let file = self.source.read_all()?;
+        if !self.markers.is_complete(&file) {
+            policy.take(Err(anyhow!("truncated at byte {len}")))?;
+        }
+        let mut samples = Samples::zeroed(&shape)?;
+        if self.markers.lossless.is_some() {
+            let read = lossless::decode(&file, &shape).map(|mut words| {
+                raw::reorder(&mut words, shape.depth, Order::Little);
+                samples.as_bytes_mut().copy_from_slice(&words);
+            });
+            policy.take(read)?;
+            return Ok(Image::new(shape, samples));
+        }
+        let colours = self.markers.colours;
+        let whole = if shape.channels == 4 {
+            Some(scans::decode_inks(&file, colours.adobe))
+        } else if scans::are_separate(&file) {
+            let pixels = scans::decode(&file, colours.are_ycbcr(), shape.pixels());
+            Some(pixels.map(|pixels| pixels.samples))
+        } else {
+            None
+        };
+        if let Some(whole) = whole {
+            let read = whole.and_then(|whole| {
+                let out = samples.as_bytes_mut();
+                ensure!(whole.len() == out.len(), "its size is not that of {shape}");
+                out.copy_from_slice(&whole);
+                Ok(())
+            });
+            policy.take(read)?;
+            return Ok(Image::new(shape, samples));
+        }
+        let options = DecoderOptions::default()
+            .set_strict_mode(!policy.goes_on())
+            .set_max_width(shape.width)
+            .set_max_height(shape.height);
+        let file = colours::without_odd_adobe(&file);
+        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*file), options);
+        let mut decode = || {
+            decoder.decode_headers()?;
+            let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);
+            let (out, then_rgb) = match shape.channels {
+                1 => (ColorSpace::Luma, false),
+                _ => colours::output(stored, colours.are_ycbcr()),
+            };
+            decoder.set_options(options.jpeg_set_out_colorspace(out));
+            let read = decoder.decode_into(samples.as_bytes_mut());
+            if then_rgb {
+                colours::make_rgb(samples.as_bytes_mut());
+            }
+            read
+        };
+        let read = decode();
+        policy.take(read.map_err(|error| said::cause(error, len)))?;
+        Ok(Image::new(shape, samples))
+    }
+}
+
+fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
+    let shape = image.shape();
+    let colours = match shape.channels {
+        1 => ExtendedColorType::L8,
+        _ => ExtendedColorType::Rgb8,
+    };
+    let side = |side: usize| (side <= LONGEST_SIDE).then_some(side as u32);
+    let (width, height) = side(shape.width)
+        .zip(side(shape.height))
+        .with_context(|| {
+            format!(
+                "{shape} is more than programs read from a JPEG, {LONGEST_SIDE} pixels a side (PNG and TIFF hold more)"
+            )
+        })?;
+    let mut file = Vec::new();
+    let mut encoder = JpegEncoder::new_with_quality(&mut file, quality);
+    if let Some(density) = metadata.resolution.and_then(density) {
+        encoder.set_pixel_density(density);
+    }
+    if let Own::Embedded(Embedded { profile, exif, .. }) = &metadata.own {
+        if let Some(profile) = profile {
+            let set = encoder.set_icc_profile(profile.clone());
+            set.map_err(|_| anyhow!("an ICC profile of this length does not fit in a JPEG"))?;
+        }
+        if let Some(exif) = exif {
+            let set = encoder.set_exif_metadata(exif.clone());
+            set.map_err(|_| anyhow!("Exif data of this length do not fit in a JPEG"))?;
+        }
+    }
+    let written = encoder.write_image(image.samples().as_bytes(), width, height, colours);
+    written.map_err(|_| anyhow!("{shape} does not fit in a JPEG"))?;
+    Ok(file)
+}
+
+/// A resolution in whole dots an inch or a centimetre (JFIF 1.02, APP0), if it has a unit.
+fn density(resolution: Resolution) -> Option<PixelDensity> {
+    let rounded = |(n, d): (u32, u32)| {
+        let half = u64::from(d / 2);
+        u16::try_from((u64::from(n) + half).checked_div(d.into())?).ok()
+    };
+    let metric = resolution.by_centimetre();
+    let (unit, x, y) = match resolution.unit {
+        Unit::None => return None,
+        Unit::Inch => (PixelDensityUnit::Inches, resolution.x, resolution.y),
+        Unit::Centimetre => (PixelDensityUnit::Centimeters, resolution.x, resolution.y),
+        Unit::Metre => (PixelDensityUnit::Centimeters, metric.x, metric.y),
+    };
+    Some(PixelDensity {
+        density: (rounded(x)?, rounded(y)?),
+        unit,
+    })
+}

@@ -1,0 +1,81 @@
+//! Sequential JPEG whose components lie in scans of their own (ITU-T T.81, section A.2): `zune-jpeg` loses those that are
+//! subsampled from row to row, and refuses other orders of them. `jpeg-decoder` reads them.
+
+use crate::formats::said;
+use anyhow::{Context, Result, ensure};
+use jpeg_decoder::{ColorTransform, Decoder, PixelFormat};
+
+/// A decoded JPEG, its samples interleaved.
+pub struct Pixels {
+    pub width: usize,
+    pub height: usize,
+    pub channels: usize,
+    pub samples: Vec<u8>,
+}
+
+/// Whether the first scan of a sequential JPEG has fewer components than the image.
+pub fn are_separate(file: &[u8]) -> bool {
+    let mut at = 2;
+    let mut components = 0;
+    while let Some(&[0xFF, kind, a, b]) = file.get(at..at + 4).and_then(<[u8]>::first_chunk) {
+        match (kind, file.get(at + 4), file.get(at + 9)) {
+            (0xC0 | 0xC1, _, Some(&count)) => components = count,
+            (0xDA, Some(&count), _) => return count < components,
+            _ => {}
+        }
+        at += match kind {
+            0xFF => 1,
+            0x01 | 0xD0..=0xD9 => 2,
+            _ => 2 + usize::from(u16::from_be_bytes([a, b])),
+        };
+    }
+    false
+}
+
+/// Decodes such a JPEG of up to this many pixels: three components, which are luma and chroma to be made RGB, or as they are
+/// stored.
+///
+/// # Errors
+/// Damaged data, and a larger image.
+pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
+    let mut decoder = Decoder::new(file);
+    let said = |error| said::cause(error, file.len() as u64);
+    decoder.read_info().map_err(said)?;
+    let info = decoder.info().context("its size is unknown")?;
+    let (width, height) = (usize::from(info.width), usize::from(info.height));
+    ensure!(
+        width * height <= most,
+        "it has {width}×{height} pixels, and {most} are the most here"
+    );
+    ensure!(
+        info.pixel_format == PixelFormat::RGB24,
+        "components in scans of their own are only supported where there are three"
+    );
+    decoder.set_color_transform(match are_ycbcr {
+        true => ColorTransform::YCbCr,
+        false => ColorTransform::RGB,
+    });
+    let samples = decoder.decode().map_err(said)?;
+    Ok(Pixels {
+        width,
+        height,
+        channels: 3,
+        samples,
+    })
+}
+
+/// Decodes a JPEG of four components as inks, of which 0 is none. They are stored inverted, as Adobe's programs do it and as
+/// Pillow and OpenCV assume, also without Adobe's segment.
+///
+/// # Errors
+/// Damaged data.
+pub fn decode_inks(file: &[u8], adobe: Option<u8>) -> Result<Vec<u8>> {
+    let mut decoder = Decoder::new(file);
+    let said = |error| said::cause(error, file.len() as u64);
+    decoder.read_info().map_err(said)?;
+    decoder.set_color_transform(match adobe {
+        Some(2) => ColorTransform::YCCK,
+        _ => ColorTransform::CMYK,
+    });
+    decoder.decode().map_err(said)
+}

@@ -1,0 +1,154 @@
+//! PFM, the portable float map (Paul Debevec's page "PFM Portable FloatMap Image Format"): three lines of
+//! text, and 32-bit floating-point samples whose first row is the lowest.
+//!
+//! The third line is a number: below 0 where the least significant byte is first, and else a scale by
+//! which nothing says that samples are to be multiplied. They are taken as they are.
+
+use super::Options;
+use super::format::{Capabilities, Decoder, Encoder, Format};
+use super::raster::{self, Form, Header, Layout, RasterDecoder, RasterEncoder};
+use super::raw::Order;
+use crate::image::metadata::Metadata;
+use crate::image::{Depth, Image, Shape};
+use crate::os::{Source, Target};
+use anyhow::{Context, Result, ensure};
+use std::borrow::Cow;
+
+/// The most bytes of a header.
+const MOST: usize = 256;
+
+/// Portable float map.
+#[derive(Debug)]
+pub struct Pfm;
+
+impl Format for Pfm {
+    fn name(&self) -> &'static str {
+        "PFM"
+    }
+
+    fn id(&self) -> &'static str {
+        "pfm"
+    }
+
+    fn title(&self) -> &'static str {
+        "Portable float map"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["pfm"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        matches!(head, [b'P', b'F' | b'f', blank, ..] if blank.is_ascii_whitespace())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: true,
+            pages: false,
+            channels: &[1, 3],
+            depths: &[Depth::Float],
+            signed: false,
+            alpha: &[],
+            ..raster::READ
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let layout = layout(source)?;
+        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        _options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        let encoder = RasterEncoder::new(target, PfmHeader, 1);
+        Ok(Box::new(BottomUp(encoder)))
+    }
+}
+
+/// The layout that a file's first three lines describe.
+fn layout(source: &Source) -> Result<Layout> {
+    let mut head = [0; MOST];
+    let read = source.read_up_to(&mut head, 0)?;
+    let mut at = 0;
+    let mut word = || -> Result<&str> {
+        let rest = head[..read].get(at..).unwrap_or_default();
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let start = at + blanks.count();
+        let rest = &head[start..read];
+        let length = rest.iter().position(u8::is_ascii_whitespace);
+        let length = length.with_context(|| match read < MOST {
+            true => format!("truncated at byte {read}, within the header"),
+            false => format!("a header of more than {MOST} bytes is none of PFM's"),
+        })?;
+        // One blank ends a word, and the last one the header.
+        at = start + length + 1;
+        str::from_utf8(&rest[..length]).context("the header is no text")
+    };
+    let channels = match word()? {
+        "PF" => 3,
+        "Pf" => 1,
+        _ => anyhow::bail!("it is no PFM file"),
+    };
+    let mut side = || -> Result<u64> {
+        let word = word()?;
+        (word.parse().ok()).with_context(|| format!("{word:?} is no number of pixels"))
+    };
+    let (width, height) = (side()?, side()?);
+    let scale = word()?;
+    let number = scale.parse::<f64>().ok();
+    let number = number.filter(|number| number.is_finite() && *number != 0.0);
+    let number = number.with_context(|| format!("the scale {scale:?} is no number but 0"))?;
+    let shape = Shape::checked(width, height, channels, Depth::Float)?;
+    let mut layout = Layout::new(shape, at as u64);
+    layout.order = match number < 0.0 {
+        true => Order::Little,
+        false => Order::Big,
+    };
+    layout.bottom_up = true;
+    if number.abs() != 1.0 {
+        let scale = number.abs();
+        let note = format!("the scale {scale} of the header is left out: samples stay as they are");
+        layout.diagnostics.notes.push(note);
+    }
+    Ok(layout)
+}
+
+struct PfmHeader;
+
+impl Header for PfmHeader {
+    fn form(&self, shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
+        ensure!(
+            shape.channels == 1 || shape.channels == 3,
+            "PFM has no images of {}",
+            shape.kind()
+        );
+        let kind = if shape.channels == 3 { "PF" } else { "Pf" };
+        Ok(Form {
+            header: format!("{kind}\n{} {}\n-1.0\n", shape.width, shape.height).into(),
+            order: Order::Little,
+            toggled: false,
+            block: 1,
+        })
+    }
+}
+
+/// Writes the rows in the opposite order.
+struct BottomUp<'a>(RasterEncoder<'a, PfmHeader>);
+
+impl Encoder for BottomUp<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        let mut image = image.into_owned();
+        let shape = image.shape();
+        raster::turn_over(image.samples_mut(), shape);
+        self.0.page(Cow::Owned(image), metadata)
+    }
+
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+}

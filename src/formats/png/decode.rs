@@ -1,0 +1,364 @@
+//! Decodes a PNG file to an image.
+
+mod band;
+mod chunks;
+mod data;
+mod header;
+mod interlaced;
+mod library;
+mod packed;
+mod prefix;
+mod scanlines;
+mod segments;
+mod unfilter;
+mod unfilter_pixels;
+mod unfilter_simd;
+
+use super::neutral;
+use crate::deflate::inflate::parallel;
+use crate::formats::Decoder;
+use crate::formats::error_policy::ErrorPolicy;
+use crate::formats::format::TakeRows;
+use crate::formats::packed::{Packed, Unsuited};
+use crate::image::metadata::{self, Diagnostics, Metadata};
+use crate::image::{Image, Shape};
+use crate::os::Source;
+use anyhow::{Context, Result};
+use band::Band;
+use chunks::Chunks;
+use data::ImageData;
+use header::{Colour, Prelude};
+use interlaced::Passes;
+use scanlines::ScanlineInflater;
+use unfilter::{Layout, Rows};
+
+/// Bytes of image from which on a second thread saves more time than its start takes.
+const WORTH_A_THREAD: usize = 1 << 20;
+
+/// Threads from which on the one that joins what the others inflate has too much to do to undo the filters as well.
+const MANY: usize = 4;
+
+/// The fewest rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
+const BAND: usize = 16;
+
+/// Decodes a PNG whose header has been read and found plausible for the file's size.
+pub struct PngDecoder<'a> {
+    source: &'a Source,
+    prelude: Prelude,
+    /// `None` once the image is decoded.
+    data: Option<ImageData<'a>>,
+    /// The shape of the decoded image: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
+    shape: Shape,
+}
+
+impl<'a> PngDecoder<'a> {
+    /// Reads the chunks before the image data. Refuses a header that promises more than the file
+    /// can hold, before memory is allocated. With `damaged`, the image data may be cut off.
+    pub fn open(source: &'a Source, damaged: bool) -> Result<PngDecoder<'a>> {
+        let (prelude, data) = Prelude::read(source, damaged)?;
+        let shape = prelude.shape()?;
+        Ok(PngDecoder {
+            source,
+            prelude,
+            data: Some(data),
+            shape,
+        })
+    }
+}
+
+impl Decoder for PngDecoder<'_> {
+    /// Counts the metadata in the chunks before the image data.
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        let chunks = self.prelude.others.iter();
+        let bytes = chunks.map(|chunk| neutral::unpacked(&chunk.kind, chunk.len.into()));
+        Ok((self.shape, bytes.sum()))
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The metadata in the chunks. Chunks that cannot be read are skipped here; the decoder reports
+    /// them.
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let bits = self.prelude.header.bits;
+        let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
+        let mut metadata = Metadata {
+            significant: (bits < 8 && self.prelude.header.colour != Colour::Palette)
+                .then(|| vec![bits; self.shape.channels]),
+            ..Metadata::default()
+        };
+        if self.prelude.animated {
+            let warning = "it is an animation, of which the first image is taken";
+            diagnostics.warnings.push(warning.into());
+        }
+        let mut chunks = Chunks::new(self.source);
+        let behind = chunks.behind(self.prelude.data).unwrap_or_default();
+        let before = self.prelude.others.iter().map(|chunk| (false, chunk));
+        let all = before.chain(behind.iter().map(|chunk| (true, chunk)));
+        // The images of an animation are chunks as others are, and large.
+        let frames = |chunk: &chunks::Chunk| matches!(&chunk.kind, b"fcTL" | b"fdAT");
+        for (behind, chunk) in all.filter(|(_, chunk)| !frames(chunk)) {
+            if matches!(chunks.is_sound(chunk), Ok(false)) {
+                diagnostics
+                    .warnings
+                    .push(format!("{chunk} has a bad CRC and is left out"));
+            } else if let Ok(data) = chunks.data(chunk) {
+                let chunk = metadata::Chunk {
+                    kind: chunk.kind,
+                    behind,
+                    data,
+                };
+                super::metadata::take(&mut metadata, chunk, &self.shape, plain, diagnostics);
+            }
+        }
+        Ok(metadata)
+    }
+
+    fn gives_packed(&self) -> bool {
+        true
+    }
+
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        packed::read(self)
+    }
+
+    fn gives_rows(&self) -> bool {
+        self.prelude.is_plain() && !self.prelude.header.interlaced
+    }
+
+    fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
+        let (header, prelude) = (&self.prelude.header, &self.prelude);
+        let layout = Layout::of(&self.shape);
+        if let (Some(index), false) = (&prelude.index, plainly) {
+            return segments::rows(self.source, prelude, index, layout, take);
+        }
+        let mut band = Band::new(layout, BAND);
+        band.start(layout.row, self.shape.height);
+        let total = header.scanline_bytes()?;
+        let data = prelude.image_data(self.source)?;
+        let threads = rayon::current_num_threads();
+        let push = |bytes: &[u8]| band.push(bytes, |_, rows| take(rows)).map(drop);
+        if !plainly && parallel::is_worth(self.source.len(), total, threads) {
+            parallel::each(data, total, threads, push)?.finish()?;
+        } else {
+            ScanlineInflater::new(data).each(total, push)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
+    /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
+    ///
+    /// Checks every CRC, the Adler-32 and the end of the file: the image is complete or an error,
+    /// unless the error policy is to go on.
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        let PngDecoder {
+            source,
+            ref prelude,
+            ref mut data,
+            shape,
+        } = *self;
+        let total = prelude.header.scanline_bytes()?;
+        let data = data.take().context("its image data were read before")?;
+        let inflater = ScanlineInflater::new(data);
+        if prelude.is_plain() && prelude.header.interlaced {
+            // An error here may be the file's: the png crate's decoder decides.
+            if let Ok(image) = interlaced(source, prelude, shape, policy) {
+                return Ok(image);
+            }
+        }
+        if !prelude.is_plain() || prelude.header.interlaced {
+            policy.take(inflater.each(total, |_| Ok(())))?;
+            return library::decode(source, shape, policy);
+        }
+        let mut samples = policy.samples(&shape)?;
+        let layout = Layout::of(&shape);
+        if let Some(index) = &prelude.index {
+            let image = samples.as_bytes_mut();
+            // An error of the segments is not reported: the serial decoder reads the whole stream,
+            // which may even be valid.
+            if segments::decode(source, prelude, index, image, layout).is_ok() {
+                return Ok(Image::new(shape, samples));
+            }
+        }
+        let threads = rayon::current_num_threads();
+        if parallel::is_worth(source.len(), total, threads) {
+            let data = prelude.image_data(source)?;
+            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            let read = rayon::in_place_scope(|scope| {
+                parallel::each(data, total, threads, |bytes| match threads < MANY {
+                    true => rows.push(bytes),
+                    false => rows
+                        .push_apart(bytes, &mut |mut rows| scope.spawn(move |_| rows.unfilter())),
+                })
+            });
+            // An error here may be the file's, or a limit of this method: the serial decoder
+            // decides.
+            if read.and_then(|mut data| data.finish()).is_ok() {
+                return Ok(Image::new(shape, samples));
+            }
+        }
+        let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+        let read = if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
+            inflater.each(total, |bytes| rows.push(bytes))
+        } else {
+            inflater.each_apart(total, |bytes| rows.push(bytes))
+        };
+        if read.is_err() {
+            policy.take(read)?;
+            samples = policy.samples(&shape)?;
+            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            prefix::fill(source, prelude, &mut rows)?;
+        }
+        Ok(Image::new(shape, samples))
+    }
+}
+
+/// Decodes an interlaced file whose samples differ from those in memory only by filters and byte order.
+fn interlaced(
+    source: &Source,
+    prelude: &Prelude,
+    shape: Shape,
+    policy: &ErrorPolicy,
+) -> Result<Image> {
+    let mut samples = policy.samples(&shape)?;
+    let bytes = samples.as_bytes_mut();
+    let mut passes = Passes::new(bytes, &prelude.header, Layout::of(&shape));
+    inflated(source, prelude, |bytes| passes.push(bytes))?;
+    Ok(Image::new(shape, samples))
+}
+
+/// Inflates the image data, by as many threads as pay, and passes the scanlines to `take` in order.
+///
+/// # Errors
+/// Those of the file and of `take`, and limits of the parallel method.
+fn inflated(
+    source: &Source,
+    prelude: &Prelude,
+    take: impl FnMut(&[u8]) -> Result<()> + Send,
+) -> Result<()> {
+    let total = prelude.header.scanline_bytes()?;
+    let data = prelude.image_data(source)?;
+    let threads = rayon::current_num_threads();
+    if parallel::is_worth(source.len(), total, threads) {
+        parallel::each(data, total, threads, take)?.finish()
+    } else if total < WORTH_A_THREAD || threads == 1 {
+        ScanlineInflater::new(data).each(total, take)
+    } else {
+        ScanlineInflater::new(data).each_apart(total, take)
+    }
+}
+
+/// Decodes a PNG file.
+pub fn decode(source: &Source) -> Result<Image> {
+    PngDecoder::open(source, false)?.decode(&ErrorPolicy::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::png::{Mode, encode};
+    use crate::image::{Depth, Samples};
+    use crate::os::Target;
+    use anyhow::ensure;
+
+    /// 16-bit grey of 5 MB: a ramp with noise.
+    fn image() -> Result<Image> {
+        let shape = Shape {
+            width: 1601,
+            height: 1601,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let mut noise = 1u32;
+        let samples = (0..shape.samples() as u32).map(|i| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (i / 400 + (noise >> 22)) as u16
+        });
+        Ok(Image::new(shape, samples.collect::<Vec<u16>>().into()))
+    }
+
+    #[test]
+    fn our_own_files_are_decoded_by_segments() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.png");
+        let image = image()?;
+        for mode in [Mode::Fast, Mode::Store] {
+            let target = Target::create(&path, true)?;
+            let len = encode(&image, mode, &target)?;
+            target.commit(len)?;
+            let source = Source::open(&path)?;
+            let (prelude, _) = Prelude::read(&source, false)?;
+            let shape = prelude.shape()?;
+            let layout = Layout::of(&shape);
+            let index = prelude.index.as_ref().context("no index")?;
+            // In pairs and singly.
+            for threads in [1, 3] {
+                let mut samples = Samples::any(&shape)?;
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()?;
+                let bytes = samples.as_bytes_mut();
+                bytes.fill(0xa5);
+                pool.install(|| segments::decode(&source, &prelude, index, bytes, layout))?;
+                ensure!(Image::new(shape, samples) == image, "{threads} threads");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn streams_of_others_are_inflated_in_parts() -> Result<()> {
+        use std::io::Write;
+        let image = image()?;
+        let shape = image.shape();
+        let scanlines: Vec<u8> = match image.samples() {
+            Samples::U16(samples) => samples
+                .chunks(shape.width)
+                .flat_map(|row| {
+                    let bytes = row.iter().flat_map(|sample| sample.to_be_bytes());
+                    std::iter::once(0).chain(bytes)
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        for level in [1, 6] {
+            let mut zlib =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
+            zlib.write_all(&scanlines)?;
+            let stream = zlib.finish()?;
+            // The chunks of a small file, with this stream as its image data.
+            let chunk = |kind: &[u8; 4], data: &[u8]| {
+                let body = [&kind[..], data].concat();
+                let crc = crc32fast::hash(&body);
+                [
+                    &(data.len() as u32).to_be_bytes()[..],
+                    &body,
+                    &crc.to_be_bytes(),
+                ]
+                .concat()
+            };
+            let side = (shape.width as u32).to_be_bytes();
+            let ihdr = [&side[..], &side, &[16, 0, 0, 0, 0]].concat();
+            let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+            file.extend(chunk(b"IHDR", &ihdr));
+            for piece in stream.chunks(8192) {
+                file.extend(chunk(b"IDAT", piece));
+            }
+            file.extend(chunk(b"IEND", &[]));
+            let source = Source::memory(file);
+            let (prelude, _) = Prelude::read(&source, false)?;
+            let layout = Layout::of(&shape);
+            for threads in [1, 2, 5] {
+                let mut samples = Samples::any(&shape)?;
+                let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+                let data = prelude.image_data(&source)?;
+                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
+                    .finish()?;
+                ensure!(Image::new(shape, samples) == image, "{threads} threads");
+            }
+        }
+        Ok(())
+    }
+}

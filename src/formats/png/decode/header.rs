@@ -1,0 +1,293 @@
+//! Reads and checks the chunks before the image data of a PNG.
+
+use super::chunks::{Chunk, MOST, SIGNATURE, is_critical};
+use super::data::ImageData;
+use crate::formats::png::INDEX;
+use crate::image::{Depth, Shape};
+use crate::os::Source;
+use anyhow::{Result, bail, ensure};
+
+/// The largest expansion of deflate: a match of 258 bytes takes at least 2 bits (RFC 1951 §3.2.5).
+const EXPANSION: u128 = 1032;
+
+/// The colour type of IHDR (PNG specification, section 11.2.1).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    Grey,
+    Rgb,
+    Palette,
+    GreyAlpha,
+    Rgba,
+}
+
+/// The fields of IHDR (PNG specification, section 11.2.1).
+#[derive(Clone, Copy)]
+pub struct Header {
+    pub width: u32,
+    pub height: u32,
+    /// Bits a sample in the file: 1, 2, 4, 8 or 16.
+    pub bits: u8,
+    pub colour: Colour,
+    pub interlaced: bool,
+}
+
+impl Header {
+    fn parse(data: &[u8]) -> Result<Header> {
+        let &[
+            w0,
+            w1,
+            w2,
+            w3,
+            h0,
+            h1,
+            h2,
+            h3,
+            bits,
+            colour,
+            compression,
+            filter,
+            interlace,
+        ] = data
+        else {
+            bail!("the header has {} bytes instead of 13", data.len());
+        };
+        let width = u32::from_be_bytes([w0, w1, w2, w3]);
+        let height = u32::from_be_bytes([h0, h1, h2, h3]);
+        ensure!(
+            (1..=MOST).contains(&width) && (1..=MOST).contains(&height),
+            "the header promises an impossible size ({width}×{height})"
+        );
+        let colour = match (colour, bits) {
+            (0, 1 | 2 | 4 | 8 | 16) => Colour::Grey,
+            (2, 8 | 16) => Colour::Rgb,
+            (3, 1 | 2 | 4 | 8) => Colour::Palette,
+            (4, 8 | 16) => Colour::GreyAlpha,
+            (6, 8 | 16) => Colour::Rgba,
+            _ => bail!("PNG knows no colour type {colour} with {bits} bits"),
+        };
+        ensure!(
+            compression == 0,
+            "PNG knows no compression method {compression}"
+        );
+        ensure!(filter == 0, "PNG knows no filter method {filter}");
+        ensure!(interlace <= 1, "PNG knows no interlace method {interlace}");
+        Ok(Header {
+            width,
+            height,
+            bits,
+            colour,
+            interlaced: interlace == 1,
+        })
+    }
+
+    /// Bits a pixel takes in the file.
+    pub fn pixel_bits(&self) -> u32 {
+        let samples = match self.colour {
+            Colour::Grey | Colour::Palette => 1,
+            Colour::GreyAlpha => 2,
+            Colour::Rgb => 3,
+            Colour::Rgba => 4,
+        };
+        samples * u32::from(self.bits)
+    }
+
+    /// The passes that have pixels, in the order of the file (section 8.1); one of all pixels where the image is
+    /// not interlaced.
+    pub fn passes(&self) -> Vec<Pass> {
+        // First column and row, and steps between columns and rows.
+        const ADAM7: [(usize, usize, usize, usize); 7] = [
+            (0, 0, 8, 8),
+            (4, 0, 8, 8),
+            (0, 4, 4, 8),
+            (2, 0, 4, 4),
+            (0, 2, 2, 4),
+            (1, 0, 2, 2),
+            (0, 1, 1, 2),
+        ];
+        let all = match self.interlaced {
+            true => &ADAM7[..],
+            false => &[(0, 0, 1, 1)],
+        };
+        let passes = all.iter().map(|&(x, y, dx, dy)| Pass {
+            x,
+            y,
+            dx,
+            dy,
+            columns: (self.width as usize).saturating_sub(x).div_ceil(dx),
+            rows: (self.height as usize).saturating_sub(y).div_ceil(dy),
+        });
+        passes.filter(|pass| pass.columns * pass.rows > 0).collect()
+    }
+
+    /// Bytes of all scanlines, filter types included, of all passes (section 8.2).
+    pub fn scanline_bytes(&self) -> Result<usize> {
+        let passes = self.passes().into_iter();
+        let bytes = passes.map(|pass| {
+            let row = (pass.columns as u64 * u64::from(self.pixel_bits())).div_ceil(8);
+            u128::from(row + 1) * pass.rows as u128
+        });
+        Ok(usize::try_from(bytes.sum::<u128>())?)
+    }
+
+    /// Refuses a header whose image cannot fit into a file of `size` bytes.
+    fn check_promise(&self, size: u64) -> Result<()> {
+        let pixels = u128::from(self.width) * u128::from(self.height);
+        let bytes = pixels * u128::from(self.pixel_bits()) / 8;
+        ensure!(
+            bytes <= EXPANSION * u128::from(size),
+            "the header promises {}×{} pixels ({bytes} bytes), more than a file of {size} bytes can hold",
+            self.width,
+            self.height
+        );
+        Ok(())
+    }
+}
+
+/// Some of the pixels of an image: those of every `dx`th column from `x` and every `dy`th row from `y` on.
+#[derive(Clone, Copy, Default)]
+pub struct Pass {
+    pub x: usize,
+    pub y: usize,
+    pub dx: usize,
+    pub dy: usize,
+    /// Pixels of a row of the pass.
+    pub columns: usize,
+    pub rows: usize,
+}
+
+/// The chunks before the image data.
+pub struct Prelude {
+    pub header: Header,
+    /// Whether a tRNS chunk adds transparency.
+    pub transparent: bool,
+    /// The data of the private chunk with the segment lengths.
+    pub index: Option<Vec<u8>>,
+    /// Whether it is the first image of an animation (section 11.3.4.1, acTL).
+    pub animated: bool,
+    /// The other ancillary chunks.
+    pub others: Vec<Chunk>,
+    /// Offset of the first IDAT chunk.
+    pub data: u64,
+}
+
+impl Prelude {
+    /// Reads and checks the chunks up to the first IDAT. With `damaged`, that IDAT may be cut off.
+    pub fn read(source: &Source, damaged: bool) -> Result<(Prelude, ImageData<'_>)> {
+        let mut data = ImageData::new(source);
+        data.chunks.damaged = damaged;
+        let chunks = &mut data.chunks;
+        let signed = chunks.window.array::<8>(0).is_ok_and(|b| b == SIGNATURE);
+        ensure!(signed, "not a PNG");
+        let mut chunk = chunks.at(8)?;
+        ensure!(&chunk.kind == b"IHDR", "{chunk} stands where IHDR should");
+        ensure!(
+            chunk.len == 13,
+            "the header has {} bytes instead of 13",
+            chunk.len
+        );
+        let header = Header::parse(&chunks.data(&chunk)?)?;
+        header.check_promise(source.len())?;
+        let mut prelude = Prelude {
+            header,
+            transparent: false,
+            index: None,
+            animated: false,
+            others: Vec::new(),
+            data: 0,
+        };
+        // The number of palette colours, and whether a tRNS chunk was ignored.
+        let (mut palette, mut ignored) = (None, false);
+        loop {
+            chunk = chunks.at(chunk.end())?;
+            match &chunk.kind {
+                b"IDAT" => {
+                    prelude.data = chunk.start;
+                    data.open(chunk);
+                    return Ok((prelude, data));
+                }
+                b"IEND" => bail!("there is no image data before {chunk}"),
+                &INDEX if u64::from(chunk.len) <= 5 + 4 * u64::from(header.height) => {
+                    prelude.index = Some(chunks.data(&chunk)?);
+                    continue;
+                }
+                b"acTL" if chunk.len == 8 => {
+                    let frames = u32::from_be_bytes(chunks.window.array(chunk.data())?);
+                    prelude.animated = frames > 1;
+                }
+                b"tRNS" => {
+                    let values = chunks.data(&chunk)?;
+                    // A value that no sample can have.
+                    let beyond =
+                        |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
+                    let beyond =
+                        header.colour != Colour::Palette && values.as_chunks().0.iter().any(beyond);
+                    // A tRNS chunk that does not fit the image is ignored, as in libpng: other
+                    // readers show no transparency either.
+                    let fits = match header.colour {
+                        Colour::Grey => values.len() == 2,
+                        Colour::Rgb => values.len() == 6,
+                        Colour::Palette => {
+                            palette.is_some_and(|colours| (1..=colours).contains(&values.len()))
+                        }
+                        Colour::GreyAlpha | Colour::Rgba => false,
+                    };
+                    ensure!(!ignored, "{chunk} is a second tRNS");
+                    ignored = !fits || beyond;
+                    if ignored || prelude.transparent {
+                        continue;
+                    }
+                    prelude.transparent = true;
+                    continue;
+                }
+                b"PLTE" => {
+                    // The png crate accepts a palette of any length, and panics when it is used.
+                    ensure!(
+                        chunk.len.is_multiple_of(3) && (3..=3 * 256).contains(&chunk.len),
+                        "{chunk} is no palette of 1 to 256 colours ({} bytes)",
+                        chunk.len
+                    );
+                    ensure!(palette.is_none(), "{chunk} is a second palette");
+                    palette = Some(chunk.len as usize / 3);
+                }
+                kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
+                _ => {
+                    prelude.others.push(chunk);
+                    chunks.is_sound(&chunk)?;
+                    continue;
+                }
+            }
+            chunks.each(&chunk, |_| ())?;
+        }
+    }
+
+    /// The stream of the image data.
+    pub fn image_data<'a>(&self, source: &'a Source) -> Result<ImageData<'a>> {
+        let mut data = ImageData::new(source);
+        let first = data.chunks.at(self.data)?;
+        data.open(first);
+        Ok(data)
+    }
+
+    /// Whether samples differ from those in memory only by filters and byte order.
+    pub fn is_plain(&self) -> bool {
+        let Header { bits, colour, .. } = self.header;
+        let transparent = self.transparent && matches!(colour, Colour::Grey | Colour::Rgb);
+        bits >= 8 && colour != Colour::Palette && !transparent
+    }
+
+    /// The shape of the decoded image: palettes expanded, tRNS as alpha, fewer than 8 bits as 8.
+    pub fn shape(&self) -> Result<Shape> {
+        let channels = match (self.header.colour, self.transparent) {
+            (Colour::Grey, false) => 1,
+            (Colour::Grey, true) | (Colour::GreyAlpha, _) => 2,
+            (Colour::Rgb | Colour::Palette, false) => 3,
+            (Colour::Rgb | Colour::Palette, true) | (Colour::Rgba, _) => 4,
+        };
+        let depth = match self.header.bits {
+            16 => Depth::Sixteen,
+            _ => Depth::Eight,
+        };
+        let Header { width, height, .. } = self.header;
+        Shape::checked(width.into(), height.into(), channels, depth)
+    }
+}

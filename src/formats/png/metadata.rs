@@ -1,0 +1,229 @@
+//! Reads, updates and writes the chunks of a PNG that hold metadata.
+//!
+//! An unknown chunk is kept if its safe-to-copy bit is set (PNG specification, section 5.4); each
+//! known chunk is treated according to its meaning.
+
+use super::neutral::{self, XMP};
+use crate::formats::tiff::exif;
+use crate::formats::xmp;
+use crate::image::Shape;
+use crate::image::metadata::{
+    Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit,
+};
+
+/// Chunks that no operation makes untrue. Colours are not managed: the samples' colour space is
+/// passed on.
+const LASTING: [&[u8; 4]; 9] = [
+    b"cHRM", b"gAMA", b"iCCP", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"mDCv", b"cLLi",
+];
+
+/// Chunks about the layout of the image data, which the output writes anew or does not need.
+const LAYOUT: [&[u8; 4]; 5] = [b"IHDR", b"PLTE", b"tRNS", b"IEND", b"gpIS"];
+
+/// Adds one chunk of a file whose samples become those of `shape`.
+pub fn take(
+    metadata: &mut Metadata,
+    mut chunk: Chunk,
+    shape: &Shape,
+    plain: bool,
+    diagnostics: &mut Diagnostics,
+) {
+    let kind = chunk.kind;
+    let is_exif = |chunk: &Chunk| &chunk.kind == b"eXIf";
+    let has_exif = matches!(&metadata.own, Own::Png(chunks) if chunks.iter().any(is_exif));
+    let mut leave = |why: &str| {
+        let name = kind.escape_ascii();
+        diagnostics
+            .notes
+            .push(format!("chunk {name} is left out: {why}"));
+    };
+    match &kind {
+        kind if LAYOUT.contains(&kind) => return,
+        b"sBIT" => {
+            let mut bits = chunk.data;
+            // Alpha from tRNS uses all bits.
+            bits.resize(shape.channels.max(bits.len()), shape.depth.bits() as u8);
+            metadata.significant = Some(bits);
+            return;
+        }
+        b"pHYs" => {
+            metadata.resolution = resolution(&chunk.data);
+            return;
+        }
+        b"tIME" => return leave("it tells when the image was changed last, which is now"),
+        b"hIST" => return leave("it belongs to a palette"),
+        b"acTL" => return leave("the output is a still image"),
+        b"bKGD" if !plain => return leave("it is told in colours that the output does not have"),
+        b"eXIf" => {
+            chunk.data = exif::without_head(chunk.data);
+            metadata.orientation = exif::orientation(&chunk.data);
+            if let Own::Png(chunks) = &mut metadata.own {
+                // Those of a text came before it.
+                chunks.retain(|chunk| &chunk.kind != b"eXIf");
+            }
+        }
+        b"tEXt" | b"zTXt" | b"iTXt" => {
+            if let Some(data) = neutral::exif_in_text(&chunk) {
+                if has_exif {
+                    return leave("its Exif data are in the chunk eXIf, too");
+                }
+                metadata.orientation = exif::orientation(&data);
+                (chunk.kind, chunk.data) = (*b"eXIf", data);
+            } else if let Some(data) = neutral::unpacked_xmp(&chunk) {
+                // As XMP is to be, and as `follow` takes it.
+                (chunk.kind, chunk.data) = (*b"iTXt", data);
+            }
+        }
+        b"bKGD" | b"sPLT" | b"pCAL" | b"sCAL" | b"oFFs" | b"sTER" => {}
+        kind if LASTING.contains(&kind) => {}
+        [_, _, _, last] if last.is_ascii_lowercase() => {}
+        _ => return leave("it is unknown, and says that it may not be copied"),
+    }
+    match &mut metadata.own {
+        Own::Png(chunks) => chunks.push(chunk),
+        own => *own = Own::Png(vec![chunk]),
+    }
+}
+
+fn resolution(data: &[u8]) -> Option<Resolution> {
+    let &[x0, x1, x2, x3, y0, y1, y2, y3, unit] = data else {
+        return None;
+    };
+    Some(Resolution {
+        x: (u32::from_be_bytes([x0, x1, x2, x3]), 1),
+        y: (u32::from_be_bytes([y0, y1, y2, y3]), 1),
+        unit: if unit == 1 { Unit::Metre } else { Unit::None },
+    })
+}
+
+/// Updates chunks after an operation.
+pub fn follow(
+    chunks: &mut Vec<Chunk>,
+    orientation: Option<u16>,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
+    chunks.retain_mut(|chunk| {
+        let why = match (&chunk.kind, transform.effect) {
+            (b"bKGD", _) if transform.from.depth != transform.to.depth => {
+                "it tells of the depth as it was"
+            }
+            (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
+                "it tells of values as they were"
+            }
+            (b"oFFs" | b"sTER", _) if transform.changes_places() => {
+                "it tells of places as they were"
+            }
+            (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
+                exchange(&mut chunk.data);
+                return true;
+            }
+            (b"sCAL", Effect::Reduced) => {
+                enlarge(&mut chunk.data, transform);
+                return true;
+            }
+            _ => return true,
+        };
+        let name = chunk.kind.escape_ascii();
+        diagnostics
+            .notes
+            .push(format!("chunk {name} is left out: {why}"));
+        false
+    });
+    for chunk in chunks.iter_mut() {
+        let head = [XMP.as_bytes(), b"\0\0"].concat();
+        match &chunk.kind {
+            b"eXIf" => {
+                exif::follow_sides(&mut chunk.data, transform);
+                if exif::drop_thumbnail(&mut chunk.data) {
+                    diagnostics.notes.push("the thumbnail is left out".into());
+                }
+            }
+            b"iTXt" if chunk.data.starts_with(&head) => {
+                xmp::follow(&mut chunk.data, transform, orientation);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sets the orientation in the Exif data, if they have one.
+pub fn set_orientation(chunks: &mut [Chunk], orientation: u16) {
+    for chunk in chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf") {
+        exif::set_orientation(&mut chunk.data, orientation);
+    }
+}
+
+/// Exchanges the two numbers of sCAL (a byte for the unit, then two texts separated by a zero).
+fn exchange(data: &mut Vec<u8>) {
+    if let Some((unit, texts)) = data.split_first()
+        && let Some(zero) = texts.iter().position(|&byte| byte == 0)
+    {
+        let (x, y) = (&texts[..zero], &texts[zero + 1..]);
+        *data = [&[*unit], y, &[0], x].concat();
+    }
+}
+
+/// Makes the two numbers of sCAL, the size of a pixel, those of the pixels of a smaller image.
+fn enlarge(data: &mut Vec<u8>, transform: &Transform) {
+    let Transform { from, to, .. } = transform;
+    let larger = |text: &[u8], from: usize, to: usize| -> Option<String> {
+        let size: f64 = str::from_utf8(text).ok()?.trim().parse().ok()?;
+        Some((size * from as f64 / to as f64).to_string())
+    };
+    let texts = || {
+        let (unit, texts) = data.split_first()?;
+        let zero = texts.iter().position(|&byte| byte == 0)?;
+        let x = larger(&texts[..zero], from.width, to.width)?;
+        let y = larger(&texts[zero + 1..], from.height, to.height)?;
+        Some([&[*unit][..], x.as_bytes(), &[0], y.as_bytes()].concat())
+    };
+    if let Some(new) = texts() {
+        *data = new;
+    }
+}
+
+/// The chunks to write before the image data, or after them if `behind`.
+pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    let mut add = |kind: &[u8; 4], data| {
+        chunks.push(Chunk {
+            kind: *kind,
+            behind: false,
+            data,
+        });
+    };
+    if !behind {
+        let full = shape.depth.bits() as u8;
+        let fits = |bits: &&Vec<u8>| {
+            bits.len() == shape.channels
+                && bits.iter().all(|bits| (1..=full).contains(bits))
+                && bits.iter().any(|&bits| bits < full)
+        };
+        if let Some(bits) = metadata.significant.as_ref().filter(fits) {
+            add(b"sBIT", bits.clone());
+        }
+        let size = metadata
+            .resolution
+            .and_then(|resolution| match resolution.unit {
+                // A ratio of 1:1 without a unit is the default.
+                Unit::None
+                    if resolution.x != resolution.y
+                        && (resolution.x.1, resolution.y.1) == (1, 1) =>
+                {
+                    Some((resolution.x.0, resolution.y.0, 0))
+                }
+                _ => resolution.per_metre().map(|(x, y)| (x, y, 1)),
+            });
+        if let Some((x, y, unit)) = size {
+            add(
+                b"pHYs",
+                [&x.to_be_bytes()[..], &y.to_be_bytes(), &[unit]].concat(),
+            );
+        }
+    }
+    if let Own::Png(own) = &metadata.own {
+        chunks.extend(own.iter().filter(|chunk| chunk.behind == behind).cloned());
+    }
+    chunks
+}

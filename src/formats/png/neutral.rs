@@ -1,0 +1,241 @@
+//! Converts a PNG's chunks to neutral metadata and back.
+
+use crate::formats::item::{Item, Keyword};
+use crate::formats::tiff::exif;
+use crate::image::metadata::{Chunk, Own};
+
+/// The keyword of each text (PNG specification, third edition, section 11.3.3.1).
+const KEYWORDS: [(Keyword, &str); 6] = [
+    (Keyword::Description, "Description"),
+    (Keyword::Title, "Title"),
+    (Keyword::Author, "Author"),
+    (Keyword::Copyright, "Copyright"),
+    (Keyword::Software, "Software"),
+    (Keyword::CreationTime, "Creation Time"),
+];
+
+/// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
+pub const XMP: &str = "XML:com.adobe.xmp";
+
+/// The most bytes that all compressed metadata of a file are unpacked to: profiles have up to a few MB.
+const MOST: usize = 16 << 20;
+
+/// The most bytes that a byte of deflate data becomes (a match of 258 bytes in 2 bits).
+const GROWTH: u64 = 1032;
+
+/// An upper bound for the bytes that a chunk of `len` bytes takes in memory.
+pub fn unpacked(kind: &[u8; 4], len: u64) -> u64 {
+    match kind {
+        b"iCCP" | b"zTXt" | b"iTXt" => len.max((len * GROWTH).min(MOST as u64)),
+        _ => len,
+    }
+}
+
+/// Converts chunks to neutral items.
+pub fn items(chunks: &[Chunk]) -> Vec<Item> {
+    let mut left = MOST;
+    chunks.iter().map(|chunk| item(chunk, &mut left)).collect()
+}
+
+/// `left` bytes may be unpacked yet.
+fn item(chunk: &Chunk, left: &mut usize) -> Item {
+    let data = &chunk.data[..];
+    let known = match &chunk.kind {
+        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk, left)),
+        b"iCCP" => profile(data, left),
+        b"cHRM" if data.len() == 32 => {
+            let numbers = data.as_chunks::<4>().0.iter().copied();
+            let values = numbers.map(u32::from_be_bytes).collect();
+            Some(Item::Chromaticities(values))
+        }
+        b"eXIf" => exif::read(data).map(|(big_endian, fields)| Item::Exif { big_endian, fields }),
+        _ => None,
+    };
+    known.unwrap_or_else(|| Item::Own(format!("chunk {}", chunk.kind.escape_ascii())))
+}
+
+/// An ICC profile (section 11.3.2.3): its name, a zero, the method 0, and a zlib stream.
+fn profile(data: &[u8], left: &mut usize) -> Option<Item> {
+    let zero = data.iter().position(|&byte| byte == 0)?;
+    let profile = inflated(data.get(zero + 2..)?, left)?;
+    Some(Item::Profile(profile))
+}
+
+/// A text (sections 11.3.3.2 to 11.3.3.4).
+fn text(chunk: &Chunk, left: &mut usize) -> Item {
+    let zero = chunk.data.iter().position(|&byte| byte == 0);
+    let name = &chunk.data[..zero.unwrap_or(chunk.data.len())];
+    let unknown = || Item::Own(format!("the text {:?}", String::from_utf8_lossy(name)));
+    let is_xmp = &chunk.kind == b"iTXt" && name == XMP.as_bytes();
+    let known = KEYWORDS.iter().find(|(_, known)| known.as_bytes() == name);
+    if known.is_none() && !is_xmp {
+        return unknown();
+    }
+    match (contents(chunk, left), known) {
+        (Some(text), Some((keyword, _))) => Item::Text(*keyword, text),
+        (Some(packet), None) => Item::Xmp(packet),
+        (None, _) => unknown(),
+    }
+}
+
+/// The text of a chunk after its keyword.
+fn contents(chunk: &Chunk, left: &mut usize) -> Option<Vec<u8>> {
+    let zero = chunk.data.iter().position(|&byte| byte == 0)?;
+    let rest = &chunk.data[zero + 1..];
+    Some(match &chunk.kind {
+        b"tEXt" => utf8_of_latin1(rest),
+        b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?, left)?),
+        _ => {
+            let compressed = *rest.first()? == 1;
+            // The text follows the language tag and the translated keyword.
+            let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
+            match compressed {
+                true => inflated(text, left)?,
+                false => text.into(),
+            }
+        }
+    })
+}
+
+/// The data of an uncompressed chunk, for a compressed one with XMP.
+pub fn unpacked_xmp(chunk: &Chunk) -> Option<Vec<u8>> {
+    let head = [XMP.as_bytes(), b"\0\x01"].concat();
+    let is_packed = &chunk.kind == b"iTXt" && chunk.data.starts_with(&head);
+    let packet = is_packed.then(|| contents(chunk, &mut { MOST }))?;
+    Some(international(XMP, &packet?))
+}
+
+/// Keywords of texts in which ImageMagick and others put Exif data before there was a chunk for them.
+const EXIF: [&[u8]; 2] = [b"Raw profile type exif\0", b"Raw profile type APP1\0"];
+
+/// The Exif data in a text: a name, the number of bytes and the bytes in hexadecimal digits, each on lines of their own.
+pub fn exif_in_text(chunk: &Chunk) -> Option<Vec<u8>> {
+    EXIF.iter().find(|name| chunk.data.starts_with(name))?;
+    let text = String::from_utf8(contents(chunk, &mut { MOST })?).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let length: usize = words.nth(1)?.parse().ok()?;
+    let digits: Vec<u8> = words.flat_map(str::bytes).collect();
+    let bytes = digits
+        .chunks_exact(2)
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+    let bytes = exif::without_head(
+        bytes
+            .collect::<Option<Vec<u8>>>()
+            .filter(|bytes| bytes.len() == length)?,
+    );
+    // Not an XMP packet, which APP1 may be, too.
+    (bytes.starts_with(b"II*\0") || bytes.starts_with(b"MM\0*")).then_some(bytes)
+}
+
+fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {
+    let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+    text.into_bytes()
+}
+
+/// What the text of how values were stretched begins with: its keyword, and a zero.
+const STRETCH: &[u8] = b"gpuimg:stretch\0";
+
+/// The chunk of how values were stretched.
+pub fn stretch(text: &str) -> Chunk {
+    Chunk {
+        kind: *b"tEXt",
+        behind: false,
+        data: [STRETCH, text.as_bytes()].concat(),
+    }
+}
+
+/// Takes the chunks of how values were stretched out of all, and returns the text of the first.
+pub fn take_stretch(chunks: &mut Vec<Chunk>) -> Option<Vec<u8>> {
+    let is_stretch = |chunk: &mut Chunk| &chunk.kind == b"tEXt" && chunk.data.starts_with(STRETCH);
+    let taken: Vec<Chunk> = chunks.extract_if(.., is_stretch).collect();
+    taken
+        .first()
+        .map(|chunk| chunk.data[STRETCH.len()..].into())
+}
+
+/// Converts neutral items to chunks, and adds an orientation other than upright. Calls `leave` with
+/// the name of every item that has no chunk.
+pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(String)) -> Own {
+    let mut chunks = Vec::new();
+    let mut add = |kind: &[u8; 4], data: Vec<u8>| {
+        chunks.push(Chunk {
+            kind: *kind,
+            behind: false,
+            data,
+        });
+    };
+    let mut exif = (false, Vec::new());
+    for item in items {
+        match item {
+            Item::Text(keyword, text) => {
+                let (kind, data) = text_chunk(keyword, &text);
+                add(kind, data);
+            }
+            Item::Xmp(packet) => add(b"iTXt", international(XMP, &packet)),
+            Item::Profile(profile) => {
+                add(
+                    b"iCCP",
+                    [b"ICC profile\0\0", &deflated(&profile)[..]].concat(),
+                );
+            }
+            Item::Chromaticities(values) => {
+                let values = values.into_iter().flat_map(u32::to_be_bytes);
+                add(b"cHRM", values.collect());
+            }
+            Item::Exif { big_endian, fields } => exif = (big_endian, fields),
+            Item::Own(name) => leave(name),
+        }
+    }
+    let turned = orientation.filter(|&orientation| orientation > 1);
+    let (big_endian, fields) = exif;
+    if turned.is_some() || !fields.is_empty() {
+        add(b"eXIf", exif::write(fields, turned, big_endian));
+    }
+    match chunks.is_empty() {
+        true => Own::None,
+        false => Own::Png(chunks),
+    }
+}
+
+/// A text as Latin-1 if possible (section 11.3.3.2), otherwise as UTF-8.
+fn text_chunk(keyword: Keyword, text: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
+    let known = KEYWORDS.iter().find(|(known, _)| *known == keyword);
+    let name = known.map_or("", |(_, name)| name);
+    match str::from_utf8(text) {
+        Ok(utf8) if !utf8.is_ascii() => (b"iTXt", international(name, text)),
+        _ => (b"tEXt", [name.as_bytes(), b"\0", text].concat()),
+    }
+}
+
+/// The data of an uncompressed iTXt chunk without language or translated keyword.
+fn international(keyword: &str, text: &[u8]) -> Vec<u8> {
+    [keyword.as_bytes(), b"\0\0\0\0\0", text].concat()
+}
+
+fn deflated(bytes: &[u8]) -> Vec<u8> {
+    let mut level = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut packed = vec![0; level.zlib_compress_bound(bytes.len())];
+    let size = level.zlib_compress(bytes, &mut packed).unwrap_or(0);
+    packed.truncate(size);
+    packed
+}
+
+/// The inflated bytes of a zlib stream, if it is complete and they are at most `left`, which they lessen.
+fn inflated(stream: &[u8], left: &mut usize) -> Option<Vec<u8>> {
+    let mut inflate = libdeflater::Decompressor::new();
+    let mut size = (4 * stream.len() + 4096).min(*left);
+    loop {
+        let mut bytes = vec![0; size];
+        match inflate.zlib_decompress(stream, &mut bytes) {
+            Ok(filled) => {
+                bytes.truncate(filled);
+                *left -= filled;
+                return Some(bytes);
+            }
+            Err(libdeflater::DecompressionError::InsufficientSpace) if size < *left => {
+                size = (4 * size).min(*left);
+            }
+            Err(_) => return None,
+        }
+    }
+}

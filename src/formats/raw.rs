@@ -1,0 +1,210 @@
+//! Copies uncompressed samples between a file and memory, in parallel pieces, in either byte order.
+
+use super::format;
+use crate::image::{Depth, Image, Samples, Shape, number};
+use crate::os::{Source, Target};
+use anyhow::Result;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Bytes of one read or write call: large enough that the call costs nothing, small enough that the
+/// data are still in a core's cache when the byte order is changed.
+const PIECE: usize = 256 << 10;
+
+/// Bytes of the largest sample.
+const LARGEST_SAMPLE: usize = 8;
+
+/// The order of the bytes of a sample in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Least significant byte first.
+    #[default]
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl Order {
+    /// This machine's order.
+    pub const NATIVE: Order = if cfg!(target_endian = "big") {
+        Order::Big
+    } else {
+        Order::Little
+    };
+}
+
+/// Converts samples of this depth from a file's byte order to the machine's, or back.
+pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
+    match (depth.bytes(), order == Order::NATIVE) {
+        (2, false) => {
+            for pair in bytes.as_chunks_mut::<2>().0 {
+                *pair = u16::from_ne_bytes(*pair).swap_bytes().to_ne_bytes();
+            }
+        }
+        (4, false) => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = u32::from_ne_bytes(*four).swap_bytes().to_ne_bytes();
+            }
+        }
+        (8, false) => {
+            for eight in bytes.as_chunks_mut::<8>().0 {
+                *eight = u64::from_ne_bytes(*eight).swap_bytes().to_ne_bytes();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Turns samples of a file, in the machine's byte order, into those of memory, which sort as
+/// unsigned numbers: floating-point numbers into their keys; and with `toggled` the top bit of
+/// integers is flipped. That turns signed samples (two's complement) into unsigned ones in the same
+/// order: half the range is added, which modulo the range is the same as subtracting it.
+pub fn to_memory(bytes: &mut [u8], depth: Depth, toggled: bool) {
+    match (depth, toggled) {
+        (Depth::Float, _) => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = number::key(u32::from_ne_bytes(*four)).to_ne_bytes();
+            }
+        }
+        (Depth::Double, _) => {
+            for eight in bytes.as_chunks_mut::<8>().0 {
+                *eight = number::key64(u64::from_ne_bytes(*eight)).to_ne_bytes();
+            }
+        }
+        (_, true) => toggle(bytes, depth),
+        (_, false) => {}
+    }
+}
+
+/// Turns samples of memory into those of a file, in the machine's byte order: undoes `to_memory`.
+pub fn to_file(bytes: &mut [u8], depth: Depth, toggled: bool) {
+    match (depth, toggled) {
+        (Depth::Float, _) => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = number::bits(u32::from_ne_bytes(*four)).to_ne_bytes();
+            }
+        }
+        (Depth::Double, _) => {
+            for eight in bytes.as_chunks_mut::<8>().0 {
+                *eight = number::bits64(u64::from_ne_bytes(*eight)).to_ne_bytes();
+            }
+        }
+        (_, true) => toggle(bytes, depth),
+        (_, false) => {}
+    }
+}
+
+fn toggle(bytes: &mut [u8], depth: Depth) {
+    match depth.bytes() {
+        1 => bytes.iter_mut().for_each(|sample| *sample ^= 0x80),
+        2 => {
+            for pair in bytes.as_chunks_mut::<2>().0 {
+                *pair = (u16::from_ne_bytes(*pair) ^ 0x8000).to_ne_bytes();
+            }
+        }
+        _ => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = (u32::from_ne_bytes(*four) ^ number::TOP).to_ne_bytes();
+            }
+        }
+    }
+}
+
+/// Fills each destination from its offset in the source, in parallel pieces, and runs `then` on
+/// every piece while it is in cache. A piece never splits a sample of a destination that starts
+/// with a whole one. Of several errors the earliest in the list is returned.
+pub fn read<'a>(
+    source: &Source,
+    spans: impl IntoIterator<Item = (u64, &'a mut [u8])>,
+    then: impl Fn(&mut [u8]) -> Result<()> + Sync,
+) -> Result<()> {
+    let mut pieces: Vec<(u64, &mut [u8])> = Vec::new();
+    for (mut offset, mut rest) in spans {
+        while !rest.is_empty() {
+            // The next piece begins at a multiple of the size of one, so that the digest of the file is
+            // complete when all are read.
+            let beyond = (offset % PIECE as u64) as usize;
+            let is_between_samples = beyond.is_multiple_of(LARGEST_SAMPLE);
+            let size = if is_between_samples {
+                PIECE - beyond
+            } else {
+                PIECE
+            };
+            let (piece, more) = rest.split_at_mut(size.min(rest.len()));
+            pieces.push((offset, piece));
+            (offset, rest) = (offset + size as u64, more);
+        }
+    }
+    let failure = pieces.into_par_iter().find_map_first(|(offset, piece)| {
+        source
+            .read_at(piece, offset)
+            .and_then(|()| then(piece))
+            .err()
+    });
+    failure.map_or(Ok(()), Err)
+}
+
+/// The ranges of rows of `row` bytes that make a piece each, of `height` rows.
+pub fn rows(height: usize, row: usize) -> Vec<Range<usize>> {
+    let most = (format::PIECE / row.max(1)).max(1);
+    let starts = (0..height).step_by(most);
+    starts
+        .map(|start| start..(start + most).min(height))
+        .collect()
+}
+
+/// Samples of 8 or 16 bits of this shape from an offset on; `then` sees them as `read`'s does.
+pub fn piece(
+    source: &Source,
+    offset: u64,
+    shape: Shape,
+    (order, toggled): (Order, bool),
+    then: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<Image> {
+    let mut samples = Samples::any(&shape)?;
+    let bytes = samples.as_bytes_mut();
+    source.read_at(bytes, offset)?;
+    reorder(bytes, shape.depth, order);
+    to_memory(bytes, shape.depth, toggled);
+    then(bytes)?;
+    Ok(Image::new(shape, samples))
+}
+
+/// Writes all samples of an image of this depth to the target from `offset` on, in the given byte
+/// order and with the top bit of integers flipped or not. In parallel, if there is anything to be turned: writing
+/// itself gains nothing by it, since file systems let one thread at a time write to a file (16 cores, in memory: one
+/// thread 3.9 GB/s, two 3.3, four 3.5; 2 cores, ext4: 4.8, 4.0).
+pub fn write(
+    target: &Target,
+    offset: u64,
+    samples: &Samples,
+    depth: Depth,
+    (order, toggled): (Order, bool),
+) -> Result<()> {
+    let as_it_is =
+        !toggled && !depth.is_float() && (depth == Depth::Eight || order == Order::NATIVE);
+    let at = |piece: usize| offset + (piece * PIECE) as u64;
+    if as_it_is {
+        let mut pieces = samples.as_bytes().chunks(PIECE).enumerate();
+        return pieces.try_for_each(|(i, piece)| target.write_at(piece, at(i)));
+    }
+    samples
+        .as_bytes()
+        .par_chunks(PIECE)
+        .enumerate()
+        .try_for_each_init(Vec::new, |turned: &mut Vec<u8>, (i, piece)| {
+            turned.clear();
+            turned.extend_from_slice(piece);
+            to_file(turned, depth, toggled);
+            reorder(turned, depth, order);
+            target.write_at(turned, at(i))
+        })
+}
+
+/// As `to_file`, for all samples, in parallel.
+pub fn all_to_file(samples: &mut Samples, depth: Depth, toggled: bool) {
+    if toggled || depth.is_float() {
+        let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
+        pieces.for_each(|piece| to_file(piece, depth, toggled));
+    }
+}

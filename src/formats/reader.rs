@@ -1,0 +1,388 @@
+//! Reads a file of any format, page by page.
+
+use super::error_policy::ErrorPolicy;
+use super::format::{self, Decoder, Format, TakeBlock, TakeRows};
+use super::headerless::Raw;
+use super::packed::{Packed, Unsuited};
+use super::{Reading, metadata};
+use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
+use crate::image::{Image, Shape};
+use crate::os::Source;
+use anyhow::{Context, Error, Result, ensure};
+
+/// A range of pages, counted from 1, both ends in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Pages {
+    /// The first page.
+    pub first: usize,
+    /// The last page.
+    pub last: usize,
+}
+
+impl Pages {
+    /// A single page, counted from 1.
+    pub fn one(page: usize) -> Pages {
+        Pages {
+            first: page,
+            last: page,
+        }
+    }
+}
+
+impl std::str::FromStr for Pages {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pages, String> {
+        let number = |text: &str| {
+            let number = text.trim().parse::<usize>().ok().filter(|&page| page > 0);
+            number.ok_or(format!("'{text}' is no page: they are counted from 1"))
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err("the first page must not be behind the last".into());
+        }
+        Ok(Pages { first, last })
+    }
+}
+
+/// Places on the axes of a stack, as `C=1,Z=3-9`, counted from 1; of an axis that is not named all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Places {
+    /// Channels.
+    c: Option<Pages>,
+    /// Slices.
+    z: Option<Pages>,
+    /// Frames.
+    t: Option<Pages>,
+}
+
+impl Places {
+    /// The axes that are named, with the first and the last place, counted from 0.
+    fn ranges(&self) -> Vec<(Axis, usize, usize)> {
+        let all = [(Axis::C, self.c), (Axis::Z, self.z), (Axis::T, self.t)];
+        let named = all
+            .into_iter()
+            .filter_map(|(axis, places)| Some((axis, places?)));
+        named
+            .map(|(axis, places)| (axis, places.first - 1, places.last - 1))
+            .collect()
+    }
+}
+
+impl std::str::FromStr for Places {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Places, String> {
+        let mut places = Places::default();
+        for part in text.split(',') {
+            let (axis, range) = part
+                .split_once('=')
+                .ok_or("expected places on axes, as C=1,Z=3-9")?;
+            let known = match axis.trim() {
+                "C" | "c" => &mut places.c,
+                "Z" | "z" => &mut places.z,
+                "T" | "t" => &mut places.t,
+                other => return Err(format!("'{other}' is no axis: C, Z and T are")),
+            };
+            if known.is_some() {
+                return Err(format!("the axis {axis} is named twice"));
+            }
+            *known = Some(range.parse()?);
+        }
+        Ok(places)
+    }
+}
+
+/// A file whose header has been read; no memory has been allocated for pixels yet.
+pub struct Reader<'a> {
+    source: &'a Source,
+    format: &'static dyn Format,
+    decoder: Box<dyn Decoder + 'a>,
+    /// The selected pages, counted from 0.
+    pages: Vec<usize>,
+    /// The axes along which the selected pages lie, if its metadata name any.
+    axes: Option<Axes>,
+    /// The part of the axes of all pages that the selected ones are, if they are a part of them.
+    part: Option<Part>,
+    /// Reduced-resolution pages and masks that are skipped.
+    skipped: Vec<usize>,
+    policy: ErrorPolicy,
+}
+
+impl<'a> Reader<'a> {
+    /// Recognises the format, reads the header and selects the first requested page. Errors name
+    /// the cause only; the caller adds the file's name.
+    pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
+        match Reader::parse(source, reading) {
+            Ok(reader) => reader.checked(Ok(())).map(|()| reader),
+            Err(error) => Err(source.failure().map_or(error, Error::msg)),
+        }
+    }
+
+    /// An error if a read of the file failed, whatever its decoder says: it may have taken something for
+    /// absent or damaged. Where damage is accepted, it is recorded as damage.
+    fn checked<T>(&self, result: Result<T>) -> Result<T> {
+        match self.source.failure() {
+            None => result,
+            Some(failure) if result.is_err() => Err(Error::msg(failure)),
+            Some(failure) => {
+                self.policy.take(Err(Error::msg(failure)))?;
+                result
+            }
+        }
+    }
+
+    fn parse(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
+        let (format, decoder): (&'static dyn Format, _) = match reading.raw {
+            Some(raw) => (&Raw, raw.decoder(source, reading.keep_going)?),
+            None => {
+                let format = format::of_content(source)?;
+                (format, format.decoder(source, reading.keep_going)?)
+            }
+        };
+        let count = decoder.pages();
+        let selected = reading.pages.unwrap_or(Pages {
+            first: 1,
+            last: count,
+        });
+        ensure!(
+            selected.last <= count,
+            "it has {count} page{}, no page {}",
+            if count == 1 { "" } else { "s" },
+            selected.last
+        );
+        let mut reader = Reader {
+            source,
+            format,
+            decoder,
+            pages: (selected.first - 1..selected.last).collect(),
+            axes: None,
+            part: None,
+            skipped: Vec::new(),
+            policy: ErrorPolicy::new(reading.keep_going),
+        };
+        reader.skip_reduced()?;
+        reader.select(reading)?;
+        if reading.pages.is_none() {
+            for &page in &reader.pages {
+                (reader.decoder.check_full(page)).with_context(|| of_page(page))?;
+            }
+        }
+        for (shape, _) in reader.surveys()? {
+            ensure!(
+                shape.pixels() as u64 <= reading.max_pixels,
+                "{}×{} pixels are more than {} (--max-pixels allows more)",
+                shape.width,
+                shape.height,
+                reading.max_pixels
+            );
+        }
+        reader.turn_to(0)?;
+        Ok(reader)
+    }
+
+    /// Finds the axes of the pages, and selects the places on them that are requested.
+    fn select(&mut self, reading: &Reading) -> Result<()> {
+        let count = match reading.pages {
+            Some(_) => self.decoder.pages(),
+            None => self.pages.len(),
+        };
+        if count < 2 && reading.axes.is_none() {
+            return Ok(());
+        }
+        let metadata = self.decoder.metadata(&mut Diagnostics::default());
+        let channels = self.decoder.shape().channels;
+        let axes = metadata.and_then(|known| self.format.axes(&known, channels, count));
+        let Some(places) = reading.axes else {
+            // Of pages without axes that are true nothing more is known.
+            let axes = axes.ok().flatten();
+            self.part = axes.zip(reading.pages).and_then(|(axes, pages)| {
+                let part = Part::from_pages(axes, pages.first - 1, pages.last - 1);
+                part.filter(|_| self.pages.len() <= pages.last - pages.first + 1)
+            });
+            self.axes = match (reading.pages, self.part) {
+                (None, _) => axes,
+                (Some(_), part) => part.map(|part| part.axes()),
+            };
+            return Ok(());
+        };
+        let axes = axes?.context("its metadata name no axes (--pages takes pages by number)")?;
+        let part = Part::new(axes, &places.ranges())?;
+        self.pages = part.pages().iter().map(|&page| self.pages[page]).collect();
+        self.axes = Some(part.axes());
+        self.part = Some(part).filter(|part| part.axes() != axes);
+        Ok(())
+    }
+
+    /// The place on an axis of page `index` of the selected pages, from 0; 0 if it has none.
+    fn on(&self, axis: Axis, index: usize) -> usize {
+        let first = self.part.map_or(0, |part| part.places(axis).0);
+        first + self.axes.map_or(0, |axes| axes.place(index, axis))
+    }
+
+    /// The axes along which the selected pages lie, if the metadata name any.
+    pub fn axes(&self) -> Option<Axes> {
+        self.axes
+    }
+
+    /// The place on the axis of channels of page `index` of the selected pages, from 0.
+    pub fn channel(&self, index: usize) -> usize {
+        self.on(Axis::C, index)
+    }
+
+    /// Where each of the selected pages is.
+    pub fn places(&self) -> Vec<Place> {
+        let place = |(index, page): (usize, &usize)| Place {
+            page: page + 1,
+            c: self.on(Axis::C, index) + 1,
+            z: self.on(Axis::Z, index) + 1,
+            t: self.on(Axis::T, index) + 1,
+        };
+        self.pages.iter().enumerate().map(place).collect()
+    }
+
+    /// Skips reduced-resolution copies and masks, unless no other page is requested.
+    fn skip_reduced(&mut self) -> Result<()> {
+        if self.pages.len() < 2 {
+            return Ok(());
+        }
+        let mut skipped = Vec::new();
+        for &page in &self.pages {
+            if self
+                .decoder
+                .is_reduced(page)
+                .with_context(|| of_page(page))?
+            {
+                skipped.push(page);
+            }
+        }
+        if skipped.len() < self.pages.len() {
+            self.pages.retain(|page| !skipped.contains(page));
+            self.skipped = skipped;
+        }
+        Ok(())
+    }
+
+    /// The shape of every selected page, and the size of its metadata in bytes.
+    pub fn surveys(&self) -> Result<Vec<(Shape, u64)>> {
+        let survey = |&page: &usize| self.decoder.survey(page).with_context(|| of_page(page));
+        self.checked(self.pages.iter().map(survey).collect())
+    }
+
+    /// The file's format.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// The selected pages, counted from 0 in the file; at least one.
+    pub fn pages(&self) -> &[usize] {
+        &self.pages
+    }
+
+    /// Whether every page that the metadata describe is selected: those of the file, or of a part of it,
+    /// of which they are made true.
+    pub fn is_whole(&self) -> bool {
+        self.part.is_some() || self.pages.len() == self.decoder.pages()
+    }
+
+    /// Turns to page `index` of the selected pages.
+    pub fn turn_to(&mut self, index: usize) -> Result<()> {
+        let page = self.pages[index];
+        let turned = self.decoder.turn_to(page).with_context(|| of_page(page));
+        self.checked(turned)
+    }
+
+    /// The shape of the image that `decode` gives.
+    pub fn shape(&self) -> Shape {
+        self.decoder.shape()
+    }
+
+    /// The page's metadata.
+    pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let metadata = self.decoder.metadata(diagnostics);
+        let lost = std::mem::take(&mut diagnostics.lost);
+        if !lost.is_empty() {
+            let left_out = if self.policy.goes_on() {
+                ", and is left out"
+            } else {
+                ""
+            };
+            self.policy
+                .take(Err(Error::msg(lost.join("; ") + left_out)))?;
+        }
+        let mut metadata = self.checked(metadata)?;
+        metadata::take_stretch(&mut metadata, self.format);
+        if let Some(part) = &self.part {
+            self.format.select(&mut metadata, part, diagnostics);
+        }
+        Ok(metadata)
+    }
+
+    /// Whether the page can be given as compressed data: not if damage is accepted, which
+    /// only the codec's decoder can do.
+    pub fn gives_packed(&self) -> bool {
+        self.decoder.gives_packed() && !self.policy.goes_on()
+    }
+
+    /// The page's compressed data; `decode` still works afterwards.
+    ///
+    /// # Errors
+    /// Why only `decode` decodes the page.
+    pub fn packed(&self) -> Result<Packed, Unsuited> {
+        self.decoder.packed()
+    }
+
+    /// Whether the page can be given in blocks: not if damage is accepted.
+    pub fn gives_blocks(&self) -> bool {
+        self.decoder.gives_blocks() && !self.policy.goes_on()
+    }
+
+    /// Decodes the page in blocks of whole rows, in any order and on any thread. `decode` still works afterwards.
+    ///
+    /// # Errors
+    /// Damage, which `decode` reports better, and errors of `take`.
+    pub fn blocks(&self, take: &TakeBlock) -> Result<()> {
+        self.checked(self.decoder.blocks(take))
+    }
+
+    /// Whether the page can be given in rows from top to bottom: not if damage is accepted.
+    pub fn gives_rows(&self) -> bool {
+        self.decoder.gives_rows() && !self.policy.goes_on()
+    }
+
+    /// Decodes the page from top to bottom, some whole rows at a time. `decode` still works afterwards. With `plainly` by the
+    /// method that fails on damage alone.
+    ///
+    /// # Errors
+    /// Damage, which `decode` reports better, and errors of `take`.
+    pub fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
+        self.checked(self.decoder.rows(plainly, take))
+    }
+
+    /// Decodes the page.
+    pub fn decode(&mut self) -> Result<Image> {
+        let image = self.decoder.decode(&self.policy);
+        self.checked(image)
+    }
+
+    /// A sentence about damage, if the error policy was to go on.
+    pub fn damage(&self) -> Option<String> {
+        self.policy.damage()
+    }
+
+    /// A sentence about the pages that are not read.
+    pub fn left_out(&self) -> Option<String> {
+        let first = self.skipped.first()? + 1;
+        Some(match self.skipped.len() {
+            1 => format!("1 page that is a smaller copy or a mask is left out (page {first})"),
+            more => format!(
+                "{more} pages that are smaller copies or masks are left out (the first is page {first})"
+            ),
+        })
+    }
+}
+
+fn of_page(page: usize) -> String {
+    format!("page {}", page + 1)
+}

@@ -1,0 +1,465 @@
+//! TIFF and BigTIFF (TIFF 6.0; Adobe's TIFF Technical Notes; the BigTIFF design): grey and RGB,
+//! with or without alpha, 8, 16 and 32 bits, signed or not, or floating point, in strips or tiles, any
+//! number of pages.
+//!
+//! The directory is read here and not by the `tiff` crate. For speed, strips and tiles are unpacked
+//! in parallel, straight into the image, and uncompressed ones are read without a copy; for safety,
+//! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
+//! stays in the tests, as a second opinion.
+
+mod axes;
+mod behind;
+mod coded;
+mod decode;
+mod description;
+mod directory;
+mod effort;
+mod encode;
+pub(super) mod exif;
+mod fax;
+mod fields;
+mod gdal;
+mod geo;
+mod ifd;
+mod imagej;
+mod lzw;
+mod metadata;
+mod neutral;
+mod old_jpeg;
+mod ome;
+mod pack;
+mod packed;
+mod page;
+mod palette;
+mod parts;
+mod predictor;
+mod shape;
+mod streams;
+mod unpack;
+mod ycbcr;
+
+pub use encode::{TiffEncoder, encode};
+pub use pack::Compression;
+pub(super) use unpack::unpack_bits;
+
+use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakeBlock, TakeRows};
+use super::item::Item;
+use super::packed::{Packed, Unsuited};
+use super::raw::Order;
+use super::{Options, metadata as conversion};
+use crate::image::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
+use crate::image::{Depth, Image, Shape};
+use crate::os::{Source, Target};
+use anyhow::{Result, anyhow, bail, ensure};
+use behind::Behind;
+use ifd::{Chain, Ifd, tag};
+use page::Page;
+use palette::Palette;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Tagged Image File Format.
+#[derive(Debug)]
+pub struct Tiff;
+
+impl Format for Tiff {
+    fn name(&self) -> &'static str {
+        "TIFF"
+    }
+
+    fn id(&self) -> &'static str {
+        "tiff"
+    }
+
+    fn title(&self) -> &'static str {
+        "Tagged Image File Format"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["tif", "tiff"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        // 42: classic TIFF; 43: BigTIFF.
+        let is_tiff = matches!(
+            head,
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..]
+        );
+        // The 128 bytes before the mark of a DICOM file may be the header of a TIFF (PS3.10, section 7.1).
+        is_tiff && head.get(128..132) != Some(b"DICM")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: true,
+            lossless: true,
+            pages: true,
+            channels: &[1, 2, 3, 4],
+            depths: &Depth::ALL,
+            signed: true,
+            white_is_zero: true,
+            alpha: &[
+                Alpha::Independent,
+                Alpha::Associated,
+                Alpha::Unspecified,
+                Alpha::Black,
+            ],
+            fields: &[
+                Field::Maxval,
+                Field::Orientation,
+                Field::Resolution,
+                Field::Texts,
+                Field::Exif,
+                Field::Profile,
+                Field::Xmp,
+                Field::Stretch,
+            ],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(TiffDecoder::open(source, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        options: &Options,
+        pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        let pages = pages.iter().copied();
+        let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
+        Ok(Box::new(encoder))
+    }
+
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            metadata::follow(fields, *big_endian, transform, diagnostics);
+            neutral::follow_xmp(fields, metadata.orientation, transform);
+        }
+    }
+
+    fn axes(&self, metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
+        match &metadata.own {
+            Own::Tiff { fields, .. } => axes::axes(fields, channels, pages),
+            _ => Ok(None),
+        }
+    }
+
+    fn select(&self, metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostics) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            let order = match big_endian {
+                true => Order::Big,
+                false => Order::Little,
+            };
+            axes::select(fields, order, part, diagnostics);
+        }
+    }
+
+    fn collapse(
+        &self,
+        metadata: &mut Metadata,
+        (axis, images): (Axis, usize),
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            let order = match big_endian {
+                true => Order::Big,
+                false => Order::Little,
+            };
+            axes::collapse(fields, order, (axis, images), diagnostics);
+        }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
+        match own {
+            Own::Tiff { fields, .. } => gdal::take_stretch(fields),
+            _ => None,
+        }
+    }
+
+    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
+        if !matches!(own, Own::Tiff { .. }) {
+            *own = Own::Tiff {
+                big_endian: false,
+                fields: Vec::new(),
+            };
+        }
+        match own {
+            Own::Tiff { fields, .. } => gdal::add_stretch(fields, text),
+            _ => false,
+        }
+    }
+
+    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        match own {
+            Own::Tiff { .. } | Own::None => own,
+            other => neutral::own(conversion::items(&other), leave),
+        }
+    }
+}
+
+/// Decodes a TIFF file, one page at a time: compression none, LZW, deflate, zstd or PackBits, with
+/// or without differencing, JPEG or CCITT fax, in either byte order, interleaved or in planes; integers
+/// of 1 to 16 bits, 24 and 32, floating point of 16 to 64.
+///
+/// Errors name the feature that is not supported (other depths, colour spaces and compressions), or
+/// the position of the damage.
+struct TiffDecoder<'a> {
+    source: &'a Source,
+    chain: Chain,
+    /// Images stored one after the other although the file has a directory only for the first
+    /// (`behind`); 1 otherwise.
+    frames: usize,
+    /// Pages that each directory stands for: its samples a pixel where they are no RGB, otherwise 1.
+    bands: usize,
+    index: usize,
+    /// The first selected page, whose metadata count for all pages.
+    first: Option<usize>,
+    page: Page,
+    damaged: bool,
+    directories: RefCell<Directories<'a>>,
+}
+
+/// Parsed directories, by page, since most are needed several times.
+#[derive(Default)]
+struct Directories<'a> {
+    known: HashMap<usize, Rc<Ifd<'a>>>,
+    /// Number of entries in all of them.
+    entries: usize,
+}
+
+/// The most entries that are kept, so that a hostile file takes no more than a few megabytes; the
+/// directories of a stack of thousands of pages have fewer.
+const KEPT_ENTRIES: usize = 1 << 16;
+
+impl<'a> TiffDecoder<'a> {
+    /// Reads and checks the directory of the first page, and follows the list of pages. With
+    /// `damaged`, the file may be cut off.
+    fn open(source: &'a Source, damaged: bool) -> Result<TiffDecoder<'a>> {
+        let mut chain = Chain::read(source)?;
+        if let Some(error) = chain.broken.take_if(|_| !damaged) {
+            return Err(error);
+        }
+        let first = chain.page(source, 0)?;
+        let page = Page::read(&first, 0, source.len(), damaged)?;
+        let mut reader = TiffDecoder {
+            frames: 1,
+            bands: page.form.bands(),
+            source,
+            chain,
+            index: 0,
+            first: None,
+            page,
+            damaged,
+            directories: RefCell::default(),
+        };
+        let behind = match Behind::read(&first, &reader.page) {
+            // That something is lost is said where the metadata are read.
+            Err(_) if damaged => None,
+            behind => behind?,
+        };
+        if let Some(behind) = behind
+            && reader.chain.offsets.len() == 1
+        {
+            reader.frames = behind.frames(&first, &reader.page, source.len(), damaged)?;
+        }
+        reader.keep(0, first);
+        Ok(reader)
+    }
+
+    /// The directory of a page, parsed once.
+    fn directory(&self, page: usize) -> Result<Rc<Ifd<'a>>> {
+        let index = if self.frames > 1 {
+            0
+        } else {
+            page / self.bands
+        };
+        let known = self.directories.borrow().known.get(&index).cloned();
+        match known {
+            Some(ifd) => Ok(ifd),
+            None => Ok(self.keep(index, self.chain.page(self.source, index)?)),
+        }
+    }
+
+    fn keep(&self, index: usize, ifd: Ifd<'a>) -> Rc<Ifd<'a>> {
+        let ifd = Rc::new(ifd);
+        let mut directories = self.directories.borrow_mut();
+        if directories.entries + ifd.len() <= KEPT_ENTRIES {
+            directories.entries += ifd.len();
+            directories.known.insert(index, ifd.clone());
+        }
+        ifd
+    }
+}
+
+impl Decoder for TiffDecoder<'_> {
+    fn pages(&self) -> usize {
+        self.chain.offsets.len().max(self.frames) * self.bands
+    }
+
+    fn turn_to(&mut self, index: usize) -> Result<()> {
+        if self.frames > 1 {
+            let frame = |index: usize| (index / self.bands) as u64;
+            let (from, to, bytes) = (frame(self.index), frame(index), self.page.bytes());
+            for span in &mut self.page.spans {
+                span.offset = span.offset - from * bytes + to * bytes;
+            }
+            self.page.band = index % self.bands;
+        } else if index != self.index {
+            let ifd = self.directory(index)?;
+            let band = index % self.bands;
+            self.page = Page::read(&ifd, band, self.source.len(), self.damaged)?;
+        }
+        self.index = index;
+        self.first.get_or_insert(index);
+        Ok(())
+    }
+
+    /// Counts the page's directory and all values in it as metadata.
+    fn survey(&self, index: usize) -> Result<(Shape, u64)> {
+        let ifd = self.directory(index)?;
+        let form = shape::form(&ifd)?;
+        let planes = ifd.value(tag::IMAGE_DEPTH)?.unwrap_or(1);
+        ensure!(
+            planes <= 1 || self.frames > 1,
+            "{planes} planes behind one directory (ImageDepth) are not supported: write each as a page"
+        );
+        ensure!(
+            form.bands() == self.bands,
+            "it has {} samples a pixel, and the first page {}, which are read as as many grey pages: \
+             write pages of one kind",
+            form.stored,
+            self.bands
+        );
+        let palette = Palette::read(&ifd, &form)?;
+        let shape = palette.map_or(form.shape, |palette| palette.shape(form.shape));
+        Ok((shape, ifd.weight()))
+    }
+
+    fn is_reduced(&self, index: usize) -> Result<bool> {
+        let ifd = self.directory(index)?;
+        let subfile = ifd.value(tag::NEW_SUBFILE_TYPE)?.unwrap_or(0);
+        // Bit 0: a reduced-resolution copy; bit 2: a transparency mask, which has a photometric
+        // interpretation of its own.
+        Ok(subfile & 0b101 != 0 || ifd.value(tag::PHOTOMETRIC)? == Some(4))
+    }
+
+    fn check_full(&self, index: usize) -> Result<()> {
+        let ifd = self.directory(index)?;
+        if let Some((width, height)) = fields::larger_inside(&ifd, &shape::form(&ifd)?) {
+            bail!(
+                "its full image, {width}×{height} pixels, is inside the page (SubIFD), which is not \
+                 supported: convert it first (--pages N takes the smaller copy)"
+            );
+        }
+        Ok(())
+    }
+
+    fn shape(&self) -> Shape {
+        let (shape, palette) = (self.page.form.shape, self.page.palette.as_ref());
+        palette.map_or(shape, |palette| palette.shape(shape))
+    }
+
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let speaks = self.first.unwrap_or(0) == self.index;
+        let ifd = self.directory(self.index)?;
+        if self.frames > 1 && !speaks {
+            // One directory describes all images of the stack; pages after the first repeat only
+            // the fields about how the image is shown.
+            let described = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
+            let own = Own::None;
+            return Ok(Metadata { own, ..described });
+        }
+        let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
+        if self.bands > 1 {
+            let described = fields::without_axes(&mut metadata);
+            if speaks {
+                let warning = format!(
+                    "its {} samples a pixel are no RGB: each is a grey page",
+                    self.bands
+                );
+                diagnostics.warnings.push(match described {
+                    true => warning + ", and the description of its axes is left out",
+                    false => warning,
+                });
+            }
+        }
+        let absent = self.page.spans.iter().filter(|span| span.is_absent());
+        let (absent, all) = (absent.count(), self.page.spans.len());
+        if absent > 0 {
+            let noun = self.page.grid.noun();
+            diagnostics.notes.push(format!(
+                "{absent} of {all} {noun}s are not in the file, and are filled with its NODATA value or 0"
+            ));
+        }
+        if speaks && self.frames == 1 && self.index >= self.bands {
+            let first = self.directory(0)?;
+            fields::adopt(&mut metadata, &first, diagnostics);
+        }
+        Ok(metadata)
+    }
+
+    fn gives_packed(&self) -> bool {
+        streams::are_all(&self.page)
+    }
+
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        streams::read(self.source, &self.page)
+    }
+
+    fn gives_blocks(&self) -> bool {
+        parts::has_blocks(&self.page)
+    }
+
+    fn blocks(&self, take: &TakeBlock) -> Result<()> {
+        parts::blocks(self.source, &self.page, take)
+    }
+
+    fn gives_rows(&self) -> bool {
+        parts::has_rows(&self.page)
+    }
+
+    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<()> {
+        parts::rows(self.source, &self.page, take)
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        // What ended the list of pages early is damage of the file, and is reported with its first page.
+        if let Some(error) = self.chain.broken.take() {
+            let count = self.chain.offsets.len();
+            policy.take(Err(anyhow!(
+                "pages after page {count} are missing: {error}"
+            )))?;
+        }
+        let form = &self.page.form;
+        let mut samples = policy.samples(&form.shape)?;
+        decode::fill(self.source, &self.page, samples.as_bytes_mut(), policy)?;
+        let image = Image::new(form.shape, samples);
+        match &self.page.palette {
+            Some(palette) => palette.expand(&image),
+            None => Ok(image),
+        }
+    }
+}
+
+/// Decodes a TIFF file of one page.
+pub fn decode(source: &Source) -> Result<Image> {
+    let mut reader = TiffDecoder::open(source, false)?;
+    ensure!(reader.pages() == 1, "it has several pages");
+    reader.decode(&ErrorPolicy::default())
+}

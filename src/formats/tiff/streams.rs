@@ -1,0 +1,106 @@
+//! Reads the deflate strips or tiles of a page for a GPU.
+
+use super::page::{Page, Span};
+use super::predictor::Predictor;
+use super::unpack::Method;
+use crate::deflate::zlib::is_zlib;
+use crate::formats::packed::{
+    Chunks, Head, MOST_BYTES, MOST_STREAM, PADDING, Packed, Piece, Rows, Streams, Unsuited,
+};
+use crate::formats::raw::Order;
+use crate::image::buffer::Buffer;
+use crate::os::Source;
+
+/// Chunks of a page, at most.
+const MOST_CHUNKS: usize = 1 << 16;
+
+/// Bytes of a chunk that are read, at most, as by the CPU's decoder: more than it can need.
+fn most(unpacked: usize) -> u64 {
+    2 * unpacked as u64 + 65536
+}
+
+/// Whether the page consists of deflate chunks whose samples are those of memory, but for order, sign and differences.
+pub fn are_all(page: &Page) -> bool {
+    page.method == Method::Deflate
+        && page.form.is_plain()
+        && page.palette.is_none()
+        && page.coded.is_none()
+        && !page.reversed
+        && page.predictor != Some(Predictor::Bytes)
+        && !page.spans.iter().any(Span::is_absent)
+}
+
+/// Reads the chunks of a page that has nothing else.
+///
+/// # Errors
+/// An error of the file, which the CPU's decoder finds and reports too, or a limit of the kernels.
+pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
+    let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
+    if !are_all(page) {
+        return Err(Unsuited::new("its chunks are no plain deflate data"));
+    }
+    let bytes = page.bytes();
+    if bytes > MOST_BYTES as u64 {
+        return Err(Unsuited::new("its image is too large for the kernels"));
+    }
+    if page.spans.len() > MOST_CHUNKS {
+        return Err(Unsuited::new("its chunks are too many for the kernels"));
+    }
+    let len = |i: usize| page.spans[i].len.min(most(page.unpacked(i)));
+    let all: u64 = (0..page.spans.len()).map(len).sum();
+    if all > MOST_STREAM as u64 {
+        return Err(Unsuited::new("its data are too many for the kernels"));
+    }
+    let all = all as usize;
+    let mut memory = Buffer::<u8>::any(all + 2 * PADDING).map_err(unsuited)?;
+    memory[all..].fill(0);
+    let (mut begins, mut at) = (Vec::with_capacity(page.spans.len()), 0);
+    let mut first = 0;
+    while first < page.spans.len() {
+        // Chunks that follow one another in the file are read with one call.
+        let Span { offset, .. } = page.spans[first];
+        let (mut behind, begin) = (first, at);
+        while page.spans.get(behind).is_some_and(|span| {
+            span.offset == offset + (at - begin) as u64
+                && (behind == first || len(behind - 1) == page.spans[behind - 1].len)
+        }) {
+            begins.push(at);
+            at += len(behind) as usize;
+            behind += 1;
+        }
+        let read = source.read_at(&mut memory[begin..at], offset);
+        read.map_err(unsuited)?;
+        first = behind;
+    }
+    let heads = begins.iter().map(|&begin| memory[begin..].first_chunk());
+    if !heads.into_iter().all(|head| head.is_some_and(is_zlib)) {
+        return Err(Unsuited::new("not all of its chunks are zlib streams"));
+    }
+    Ok(Packed {
+        head: Head {
+            shape: page.form.shape,
+            streams: Streams {
+                len: all,
+                begins,
+                pieces: vec![Piece {
+                    at: 0,
+                    len: all,
+                    to: 0,
+                    crc: 0,
+                }],
+                span: all,
+                each: page.unpacked(0),
+                bytes: bytes as usize,
+            },
+            rows: Rows::Tiff(Chunks {
+                width: page.grid.width,
+                height: page.grid.height,
+                tiled: page.grid.tiled,
+                differences: page.predictor.is_some(),
+                big_endian: page.order == Order::Big,
+                signed: page.form.signed,
+            }),
+        },
+        memory,
+    })
+}

@@ -1,0 +1,111 @@
+//! Writes a file of any format, page by page.
+
+use super::deflated::Deflated;
+use super::format::{self, Bands, Encoder, Format};
+use super::{Options, metadata};
+use crate::image::metadata::{Diagnostics, Effect, Metadata};
+use crate::image::{Image, Shape};
+use crate::os::Target;
+use anyhow::Result;
+use std::borrow::Cow;
+
+/// A file of any format that pages are written to.
+pub struct Writer<'a> {
+    format: &'static dyn Format,
+    encoder: Box<dyn Encoder + 'a>,
+}
+
+impl<'a> Writer<'a> {
+    /// Creates a file of a format for pages of these shapes and bytes of metadata.
+    ///
+    /// # Errors
+    /// A format that is only read, more pages than a file of the format holds, and a depth that it
+    /// does not have.
+    pub fn new(
+        format: &'static dyn Format,
+        options: &Options,
+        target: &'a Target,
+        pages: &[(Shape, u64)],
+    ) -> Result<Writer<'a>> {
+        let shapes: Vec<Shape> = pages.iter().map(|(shape, _)| *shape).collect();
+        format::check_output(format, &shapes)?;
+        let encoder = format.encoder(target, options, pages)?;
+        Ok(Writer { format, encoder })
+    }
+
+    /// The file's format.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// Whether a GPU can compress the output.
+    pub fn is_for_gpu(&self) -> bool {
+        self.encoder.takes_deflated()
+    }
+
+    /// Adds a page after an operation with this effect.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and an image that the format cannot hold.
+    pub fn page(
+        &mut self,
+        image: Image,
+        mut metadata: Metadata,
+        effect: Effect,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
+        format::check(self.format, &image.shape(), &metadata)?;
+        self.encoder.page(Cow::Owned(image), &metadata)
+    }
+
+    /// How a page of this shape can come in bands; `None`: only as a whole.
+    pub fn bands(&self, shape: &Shape) -> Option<Bands> {
+        self.encoder.bands(shape)
+    }
+
+    /// As `page`, for a page of this shape whose rows come in bands: those that `bands` asks for beforehand are given here.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    pub fn begin(
+        &mut self,
+        (shape, mut metadata): (&Shape, Metadata),
+        effect: Effect,
+        trial: &[Image],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
+        format::check(self.format, shape, &metadata)?;
+        self.encoder.begin(shape, &metadata, trial)
+    }
+
+    /// Adds the next rows of the page that was begun.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn band(&mut self, band: Image) -> Result<()> {
+        self.encoder.band(Cow::Owned(band))
+    }
+
+    /// As `page`, for a page that is already deflated for a PNG.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and an image that the format cannot hold.
+    pub fn deflated(
+        &mut self,
+        page: &Deflated,
+        mut metadata: Metadata,
+        effect: Effect,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
+        format::check(self.format, &page.shape(), &metadata)?;
+        self.encoder.deflated_page(page, &metadata)
+    }
+
+    /// The file's length in bytes; the caller commits it.
+    pub fn length(&self) -> u64 {
+        self.encoder.length()
+    }
+}

@@ -1,0 +1,215 @@
+//! The GPUs of a run: started in the background, at once where they are asked for, or by `auto` when they would save time.
+
+use super::driver::Gpu;
+use super::estimate::{Work, estimate, worth_starting};
+use super::{Choice, Unusable, visible};
+use crate::timing::{self, Limit, Peaks, Timeline};
+use anyhow::{Result, anyhow};
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The GPUs of this machine that a run may use, started once, in the background.
+#[derive(Debug)]
+pub struct GpuSet {
+    choice: Choice,
+    /// The number that the driver gives to the first of them.
+    first: usize,
+    /// How many GPUs are opened at most.
+    most: usize,
+    /// What is done on each when it has been opened, before others use it.
+    prepare: fn(&Gpu),
+    /// Seconds that an image must save to be worth their start; infinite where none is. As bits.
+    worth: AtomicU64,
+    /// Bytes of samples a second that one core of the host decodes; 0 where it is not known. As bits.
+    rate: AtomicU64,
+    starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
+    gpus: OnceLock<Result<Vec<Gpu>>>,
+}
+
+impl GpuSet {
+    /// At most `most` GPUs for `choice`, each made ready by `prepare`; requested ones start at once.
+    pub fn new(choice: Choice, most: usize, prepare: fn(&Gpu)) -> GpuSet {
+        let gpus = GpuSet {
+            first: visible::first(choice),
+            most,
+            prepare,
+            ..GpuSet::idle(choice)
+        };
+        if let Choice::Gpu(_) = choice {
+            gpus.start();
+        }
+        gpus
+    }
+
+    /// The GPUs for `choice`, none of which is started: for a plan.
+    pub fn idle(choice: Choice) -> GpuSet {
+        GpuSet {
+            choice,
+            first: choice.ordinal(),
+            most: 1,
+            prepare: |_| (),
+            worth: AtomicU64::new(f64::INFINITY.to_bits()),
+            rate: AtomicU64::default(),
+            starting: Mutex::default(),
+            gpus: OnceLock::new(),
+        }
+    }
+
+    /// The same GPUs, not started yet, and no images expected.
+    pub fn again(&self) -> GpuSet {
+        GpuSet {
+            first: self.first,
+            most: self.most,
+            prepare: self.prepare,
+            ..GpuSet::idle(self.choice)
+        }
+    }
+
+    /// Starts the GPUs in the background, unless they have been started.
+    pub fn start(&self) {
+        let Ok(mut starting) = self.starting.lock() else {
+            return;
+        };
+        if starting.is_none() && self.gpus.get().is_none() {
+            let (choice, first, most, prepare) = (self.choice, self.first, self.most, self.prepare);
+            silence_panics();
+            let thread = thread::Builder::new().name(STARTER.into());
+            let open = move || {
+                let gpus = open_all(choice, first, most)?;
+                gpus.iter().for_each(prepare);
+                Ok(gpus)
+            };
+            *starting = thread.spawn(open).ok();
+        }
+    }
+
+    /// Tells that `images` are still to come for `workers`: `auto` then starts the GPUs once they would save enough
+    /// time on them all.
+    pub fn expect(&self, images: usize, workers: usize) {
+        let worth = worth_starting() * workers as f64 / images as f64;
+        self.worth.store(worth.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Starts the GPUs if they would save enough time on the images to come, each with as much work as this one.
+    pub(super) fn consider(&self, work: &Work) {
+        let (cpu, gpu) = estimate(work, 1, true);
+        if cpu - gpu > f64::from_bits(self.worth.load(Ordering::Relaxed)) {
+            self.start();
+        }
+    }
+
+    /// Bytes of samples a second that one core decoded of the images before; 0 before any.
+    pub(super) fn rate(&self) -> f64 {
+        f64::from_bits(self.rate.load(Ordering::Relaxed))
+    }
+
+    /// Takes the time into account in which the host decoded an image.
+    pub(super) fn learn(&self, bytes: usize, time: Duration) {
+        let rate =
+            bytes as f64 / time.as_secs_f64().max(1e-6) / rayon::current_num_threads() as f64;
+        let before = self.rate();
+        let mean = if before > 0.0 {
+            (before + rate) / 2.0
+        } else {
+            rate
+        };
+        self.rate.store(mean.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Whether a GPU can be used without waiting.
+    pub fn ready(&self) -> bool {
+        if self.gpus.get().is_none() {
+            let done = |starting: &Option<JoinHandle<_>>| {
+                starting.as_ref().is_some_and(JoinHandle::is_finished)
+            };
+            if !self.starting.lock().is_ok_and(|starting| done(&starting)) {
+                return false;
+            }
+        }
+        self.wait().is_ok()
+    }
+
+    /// Waits until GPUs that are being started are ready, or have failed.
+    pub fn wait_for_start(&self) {
+        let busy = |thread: &JoinHandle<_>| !thread.is_finished();
+        let is_busy = |starting: &Option<JoinHandle<_>>| starting.as_ref().is_some_and(busy);
+        while self
+            .starting
+            .lock()
+            .is_ok_and(|starting| is_busy(&starting))
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The peaks of the first GPU, if it has been started.
+    pub fn peaks(&self) -> Peaks {
+        let opened = self.gpus.get().and_then(|gpus| gpus.as_ref().ok());
+        let first = opened.and_then(|gpus| gpus.first());
+        first.map(Gpu::peaks).unwrap_or_default()
+    }
+
+    fn wait(&self) -> Result<&[Gpu], &anyhow::Error> {
+        let gpus = self.gpus.get_or_init(|| {
+            self.start();
+            let starting = self.starting.lock().ok().and_then(|mut s| s.take());
+            let failed =
+                |why: &str| Err(anyhow!("the NVIDIA driver is broken: {why}").context(Unusable));
+            match starting.map(JoinHandle::join) {
+                None => failed("cannot start a thread for it"),
+                Some(Ok(opened)) => opened,
+                Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
+            }
+        });
+        gpus.as_deref()
+    }
+
+    /// Waits until the GPUs are started.
+    ///
+    /// # Errors
+    /// They cannot be used: an `Unusable`.
+    pub fn started(&self) -> Result<&[Gpu]> {
+        self.wait()
+            .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))
+    }
+
+    /// A stream on a GPU: on the first one, or for a worker of a batch on the one with its index.
+    pub(super) fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
+        let gpus = self.started()?;
+        let gpu = &gpus[worker.unwrap_or(0) % gpus.len()];
+        if worker.is_none_or(|worker| worker == 0) {
+            let (start, time) = gpu.opened;
+            timeline.push(timing::START, start, time, 0, Limit::Host);
+        }
+        gpu.with_stream(worker.is_some())
+            .map_err(|error| error.context(Unusable))
+    }
+}
+
+/// The name of the thread that starts the GPUs.
+const STARTER: &str = "gpu";
+
+/// A library that lacks functions of the driver makes the binding panic; the panic is reported as
+/// an error.
+fn silence_panics() {
+    let others = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().name() != Some(STARTER) {
+            others(info);
+        }
+    }));
+}
+
+/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees, but `most` at most.
+fn open_all(choice: Choice, first: usize, most: usize) -> Result<Vec<Gpu>> {
+    if let Choice::Gpu(Some(_)) = choice {
+        return Ok(vec![Gpu::open(first)?]);
+    }
+    let first = Gpu::open(0)?;
+    // Other GPUs are optional; one that cannot be opened is not used.
+    let others = (1..Gpu::count().min(most)).filter_map(|ordinal| Gpu::open(ordinal).ok());
+    Ok([first].into_iter().chain(others).collect())
+}

@@ -1,0 +1,35 @@
+//! The places on a GPU under every schedule.
+
+use super::Slots;
+use crate::os::sync::atomic::{AtomicUsize, Ordering};
+use crate::os::sync::explore::explore;
+use crate::os::sync::thread;
+
+/// Never more images than places, and every image gets one.
+#[test]
+fn no_place_is_given_twice_and_none_is_lost() {
+    explore(2000, || {
+        let (slots, inside) = (Slots::new(2), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for worker in 0..4 {
+                let (slots, inside) = (&slots, &inside);
+                scope.spawn(move || {
+                    for _ in 0..3 {
+                        let slot = match worker {
+                            0 => slots.try_take(),
+                            _ => Some(slots.take()),
+                        };
+                        if let Some(slot) = slot {
+                            assert!(inside.fetch_add(1, Ordering::SeqCst) < 2);
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                            drop(slot);
+                        }
+                    }
+                });
+            }
+        });
+        let all = (slots.try_take(), slots.try_take());
+        assert!(all.0.is_some() && all.1.is_some());
+        assert!(slots.try_take().is_none());
+    });
+}

@@ -1,0 +1,39 @@
+//! Files as the codecs use them: a `Source` is read at any offset; a `Target` becomes the output
+//! only when it is complete. Both can be used from many threads, and measure the time of their
+//! system calls, so that `--stats` can separate reading from decoding.
+
+pub mod console;
+pub(crate) mod count;
+mod digest;
+mod durable;
+pub mod fault;
+mod frames;
+mod held;
+mod identity;
+pub(crate) mod interrupt;
+mod leftovers;
+pub(crate) mod limits;
+pub mod memory_budget;
+pub(crate) mod name;
+pub(crate) mod outcome;
+pub(crate) mod reason;
+mod replaced;
+mod source;
+mod state;
+pub(crate) mod sync;
+mod target;
+mod traffic;
+mod unfinished;
+
+pub use crate::os::reason::reason;
+pub use digest::Digest;
+pub use durable::{make_folder, make_folder_below, parent, sync_folder};
+pub use frames::from_stdin as frames_from_stdin;
+pub use held::Folder;
+pub use identity::{Identity, same_file};
+pub use leftovers::remove_leftovers;
+pub use source::Source;
+pub use state::{CHANGED, Compared, FileRecord, FileState, InputRecord, Passes, Samples};
+pub use target::{Target, check_regular, open_stream};
+pub use traffic::Traffic;
+pub use unfinished::forget_unfinished;

@@ -1,0 +1,360 @@
+//! Inputs: a file that is read at any offset, or all of a pipe.
+
+use super::digest::{Blocks, Digest};
+use super::durable::parent;
+use super::fault::{self, Kind, Reads};
+use super::held::Folder;
+use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
+use super::traffic::Traffic;
+use crate::os::limits;
+use crate::os::reason::{plain, reason};
+use crate::os::sync::{Mutex, PoisonError};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// An input file, or all of standard input.
+#[derive(Debug)]
+pub struct Source {
+    data: Data,
+    len: u64,
+    /// The first read that failed, of this file and of its separate sample files.
+    failure: Arc<Mutex<Option<String>>>,
+    /// The separate sample files that were opened, each once.
+    beside: Mutex<Vec<(String, Arc<Opened>)>>,
+    /// Bytes and time of reading so far.
+    pub traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Data {
+    File(Arc<Opened>),
+    Memory(Vec<u8>),
+}
+
+/// An open file, and its state when it was opened.
+#[derive(Debug)]
+struct Opened {
+    path: PathBuf,
+    file: File,
+    state: FileState,
+    /// The digests of what was read, if they are kept.
+    digest: Option<Blocks>,
+}
+
+impl Opened {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        fault::point(Kind::Read, &self.path)?;
+        self.file.read_exact_at(buffer, offset)?;
+        if let Some(digest) = &self.digest {
+            digest.add(buffer, offset);
+        }
+        Ok(())
+    }
+
+    /// Its record, with the digest of the whole content; `None` unless the digest is computed.
+    fn record(&self) -> Result<Option<FileRecord>> {
+        let Some(digest) = &self.digest else {
+            return Ok(None);
+        };
+        let digest = digest.finish(&self.file, &self.path)?;
+        Ok(Some(FileRecord::new(&self.state, digest)))
+    }
+
+    /// # Errors
+    /// It was written to in the meantime.
+    fn check_unchanged(&self) -> Result<()> {
+        fault::point(Kind::Stat, &self.path).map_err(plain)?;
+        let now = FileState::from(&self.file.metadata().map_err(plain)?);
+        ensure!(now.is_still(&self.state), CHANGED);
+        Ok(())
+    }
+}
+
+impl Source {
+    /// Opens a file, or reads a pipe to its end; `-` is standard input. A device is refused, since
+    /// it may have no end.
+    pub fn open(path: &Path) -> Result<Source> {
+        if path == Path::new("-") {
+            check_stdin()?;
+            return Source::drain(Reads::new(io::stdin().lock(), path));
+        }
+        Source::open_regular(path, true)
+    }
+
+    /// Opens a regular file, and nothing else: if it has become a pipe since it was listed, reading
+    /// would block.
+    pub fn open_file(path: &Path) -> Result<Source> {
+        Source::open_regular(path, false)
+    }
+
+    fn open_regular(path: &Path, pipe: bool) -> Result<Source> {
+        let check = |about: &fs::Metadata| {
+            let kind = about.file_type();
+            ensure!(!kind.is_dir(), "it is a directory");
+            ensure!(
+                !kind.is_char_device() && !kind.is_block_device(),
+                "{DEVICE}"
+            );
+            ensure!(kind.is_file() || pipe, "it is no longer a file");
+            Ok(kind.is_file())
+        };
+        if !check(&fault::metadata(path).map_err(plain)?)? {
+            return Source::drain(fault::open(path).map_err(plain)?);
+        }
+        // Non-blocking: by now the name may belong to a pipe, and opening it would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        fault::point(Kind::Open, path).map_err(plain)?;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let file = File::from(file.map_err(plain)?);
+        fault::point(Kind::Stat, path).map_err(plain)?;
+        let about = file.metadata().map_err(plain)?;
+        ensure!(check(&about)?, "it is no longer a file");
+        Ok(Source::file(file, &about, path))
+    }
+
+    /// The source of an open file.
+    fn file(file: File, about: &fs::Metadata, path: &Path) -> Source {
+        Source {
+            data: Data::File(Arc::new(Opened {
+                path: path.into(),
+                file,
+                state: FileState::from(about),
+                digest: None,
+            })),
+            len: about.len(),
+            failure: Arc::default(),
+            beside: Mutex::default(),
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// Enables the digest of the content; must be called before anything is read.
+    pub fn keep_digest(&mut self) {
+        if let Data::File(opened) = &mut self.data
+            && let Some(opened) = Arc::get_mut(opened)
+        {
+            opened.digest = Some(Blocks::new(opened.state.identity.size));
+        }
+    }
+
+    /// What the file, and the one beside it, are for a journal; `None` for a stream, or where no digest
+    /// is kept.
+    ///
+    /// # Errors
+    /// The rest of the file cannot be read.
+    pub fn record(&self) -> Result<Option<InputRecord>> {
+        let Data::File(opened) = &self.data else {
+            return Ok(None);
+        };
+        let Some(file) = opened.record()? else {
+            return Ok(None);
+        };
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = beside.iter().find_map(|(name, opened)| {
+            let file = opened.record().with_context(|| name.clone());
+            Some(file.transpose()?.map(|file| Samples {
+                name: name.clone(),
+                file,
+            }))
+        });
+        let samples = samples.transpose()?;
+        Ok(Some(InputRecord { file, samples }))
+    }
+
+    /// The digest of the whole file, which is read to compute it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is a stream.
+    pub fn digest(mut self) -> Result<Digest> {
+        self.keep_digest();
+        let record = self.record()?;
+        record
+            .and_then(|record| record.file.digest())
+            .context("it is not a file")
+    }
+
+    /// A source of bytes already in memory.
+    pub fn memory(bytes: Vec<u8>) -> Source {
+        Source {
+            len: bytes.len() as u64,
+            data: Data::Memory(bytes),
+            failure: Arc::default(),
+            beside: Mutex::default(),
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// Opens another file in the same folder, which this file names.
+    ///
+    /// # Errors
+    /// A source without a path, a name outside the folder, a link, which may point outside, and anything
+    /// but a regular file.
+    pub fn beside(&self, name: &str) -> Result<Source> {
+        let Data::File(header) = &self.data else {
+            bail!(
+                "its samples are in the separate file {name}, which cannot be found from a stream"
+            );
+        };
+        let mut parts = Path::new(name).components();
+        ensure!(
+            matches!(
+                (parts.next(), parts.next()),
+                (Some(Component::Normal(_)), None)
+            ),
+            "its samples are in the separate file {name}, which is not in the same folder"
+        );
+        let open = || -> io::Result<Source> {
+            let file = Folder::open(parent(&header.path))?.read(name.as_ref())?;
+            let path = header.path.with_file_name(name);
+            fault::point(Kind::Stat, &path)?;
+            let about = file.metadata()?;
+            Ok(Source::file(file, &about, &path))
+        };
+        let mut source = open().map_err(plain).with_context(|| name.to_owned())?;
+        source.failure = self.failure.clone();
+        if header.digest.is_some() {
+            source.keep_digest();
+        }
+        if let Data::File(opened) = &source.data {
+            let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+            match beside.iter().find(|(other, _)| other == name) {
+                Some((_, first)) => {
+                    let same = opened.state.is_still(&first.state);
+                    ensure!(same, "its samples in {name}: {CHANGED}");
+                }
+                None => beside.push((name.into(), opened.clone())),
+            }
+        }
+        Ok(source)
+    }
+
+    /// Checks that the file, and the one beside it that has its samples, are what they were when they
+    /// were opened.
+    ///
+    /// # Errors
+    /// One of them was written to in the meantime.
+    pub fn check_unchanged(&self) -> Result<()> {
+        if let Data::File(opened) = &self.data {
+            opened.check_unchanged()?;
+        }
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        beside.iter().try_for_each(|(name, opened)| {
+            let unchanged = opened.check_unchanged();
+            unchanged.with_context(|| format!("its samples in {name}"))
+        })
+    }
+
+    /// What the file, and the one beside it, were when they were opened; nothing of a stream.
+    pub(super) fn states(&self) -> Vec<FileState> {
+        let own = match &self.data {
+            Data::File(opened) => Some(opened.state),
+            Data::Memory(_) => None,
+        };
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let beside = beside.iter().map(|(_, opened)| opened.state);
+        own.into_iter().chain(beside).collect()
+    }
+
+    fn drain(stream: impl Read) -> Result<Source> {
+        let traffic = Traffic::default();
+        let mut bytes = Vec::new();
+        let most = limits::free_memory();
+        traffic
+            .count(0, || stream.take(most + 1).read_to_end(&mut bytes))
+            .map_err(plain)?;
+        ensure!(
+            bytes.len() as u64 <= most,
+            "it is longer than {most} bytes, half of the free memory"
+        );
+        traffic.bytes.store(bytes.len() as u64, Ordering::Relaxed);
+        Ok(Source::drained(bytes, traffic))
+    }
+
+    /// A source of bytes that were read before.
+    pub(super) fn drained(bytes: Vec<u8>, traffic: Traffic) -> Source {
+        Source {
+            traffic,
+            ..Source::memory(bytes)
+        }
+    }
+
+    /// Bytes in the source.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` from `offset` on; if the source ends earlier, the error gives its length.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > self.len) {
+            bail!(
+                "truncated at byte {} of {}",
+                self.len,
+                end.unwrap_or(u64::MAX)
+            );
+        }
+        match &self.data {
+            Data::Memory(bytes) => {
+                let start = offset as usize;
+                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+                Ok(())
+            }
+            Data::File(opened) => self
+                .traffic
+                .count(buffer.len(), || opened.read_at(buffer, offset))
+                .map_err(|error| {
+                    let failure = format!("reading stopped at byte {offset}: {}", reason(&error));
+                    let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert_with(|| failure.clone());
+                    anyhow!(failure)
+                }),
+        }
+    }
+
+    /// The first read that failed, if any. A decoder may treat data that it could not read as absent, so the
+    /// user of its result must check this.
+    pub fn failure(&self) -> Option<String> {
+        let first = self.failure.lock();
+        first.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads up to `buffer.len()` bytes from `offset` on; fewer only at the end.
+    pub fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let size = (buffer.len() as u64).min(self.len.saturating_sub(offset)) as usize;
+        self.read_at(&mut buffer[..size], offset)?;
+        Ok(size)
+    }
+
+    /// All bytes, in one buffer.
+    pub fn read_all(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.len)?];
+        self.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+/// Refuses a terminal or another device as standard input, which may have no end.
+///
+/// # Errors
+/// Such a device.
+pub(super) fn check_stdin() -> Result<()> {
+    let about = fault::point(Kind::Stat, Path::new("-"))
+        .and_then(|()| Ok(rustix::fs::fstat(rustix::stdio::stdin())?));
+    let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
+    ensure!(!kind.is_char_device(), "{DEVICE}");
+    Ok(())
+}
+
+/// The error for an input that is a device.
+const DEVICE: &str = "it is a terminal or another device, not a file or pipe";

@@ -1,0 +1,455 @@
+//! Outputs: a file that gets its name only when it is complete, or a stream.
+
+use super::durable::parent;
+use super::fault::{self, Kind};
+use super::held::{self, Folder};
+use super::identity::Identity;
+use super::replaced;
+use super::traffic::Traffic;
+use super::unfinished::Unfinished;
+use crate::os::console;
+use crate::os::name::Shown;
+use crate::os::reason::{plain, reason};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Parts that a system call writes, at most: IOV_MAX of Linux.
+const MOST_PARTS: usize = 1024;
+
+/// An output: a file that gets its name by `commit`, or a stream.
+#[derive(Debug)]
+pub struct Target {
+    sink: Sink,
+    /// Whether `commit` waits until the bytes are on disk before it gives the file its name, and then
+    /// until the name is on disk.
+    pub sync: bool,
+    /// Bytes and time of writing so far.
+    pub traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Sink {
+    File {
+        unfinished: Unfinished,
+        folder: Folder,
+        name: OsString,
+        /// Only for messages.
+        path: PathBuf,
+        overwrite: bool,
+    },
+    /// Standard output, a pipe or a device: written in order, so bytes at later offsets are kept in
+    /// memory.
+    Stream {
+        path: PathBuf,
+        /// `None` is standard output.
+        stream: Option<File>,
+        bytes: Mutex<Vec<u8>>,
+    },
+}
+
+impl Target {
+    /// Prepares an output that the user names, without touching an existing file. Such a file is refused
+    /// unless `overwrite`; `-` is standard output. A FIFO or a device is opened now.
+    pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
+        if path == Path::new("-") {
+            console::check_output().map_err(plain)?;
+            return Ok(Target::to(stream_to(path, None)));
+        }
+        // The type of the file now determines how it is opened, and the type of the open file is checked again.
+        match fault::metadata(path) {
+            Ok(about) if is_stream(&about) => {
+                return Ok(Target::to(stream_to(path, Some(open_stream(path)?))));
+            }
+            Ok(_) => {}
+            Err(error) => absent(error)?,
+        }
+        let folder = open_folder(parent(path), Folder::open)?;
+        let (mut folder, mut name) = (folder, name_of(path)?);
+        let mut there = folder.look(&name).map_err(plain)?;
+        if there.as_ref().is_some_and(is_link) {
+            ensure!(overwrite, "{EXISTS}");
+            // The link remains and its target is replaced. The target is opened from the root down without
+            // following links, because somebody may create one now. A broken link is replaced itself.
+            let real = match fault::canonicalize(path) {
+                Ok(real) => Some(real),
+                Err(error) => absent(error).map(|()| None)?,
+            };
+            if let Some(real) = real {
+                let names = parent(&real).strip_prefix("/")?;
+                let below = |root: &Path| Folder::open(root)?.below(names);
+                folder = open_folder(Path::new("/"), below)?;
+                name = name_of(&real)?;
+                there = folder.look(&name).map_err(plain)?;
+                ensure!(!there.as_ref().is_some_and(is_link), "{EXCHANGED}");
+            } else {
+                there = None;
+            }
+        }
+        Target::new(folder, name, path, there, overwrite)
+    }
+
+    /// Prepares an output in the output folder `root`: only a regular file is replaced there, and the target
+    /// of a link only if it is also below `root`.
+    pub fn create_below(root: &Path, path: &Path, overwrite: bool) -> Result<Target> {
+        let top = open_folder(root, Folder::open)?;
+        let names = path.strip_prefix(root)?;
+        let (mut names, mut name) = (names.to_path_buf(), name_of(path)?);
+        let folder_of = |names: &Path| {
+            let folder = names.parent().unwrap_or(Path::new(""));
+            open_folder(parent(path), |_| top.below(folder))
+        };
+        let mut folder = folder_of(&names)?;
+        let mut there = folder.look(&name).map_err(plain)?;
+        if there.as_ref().is_some_and(is_link) {
+            ensure!(overwrite, "{EXISTS}");
+            let leads_to_something = match fault::metadata(path) {
+                Ok(_) => true,
+                Err(error) => absent(error).map(|()| false)?,
+            };
+            if leads_to_something {
+                names = top.resolved(&names).map_err(plain)?;
+                folder = folder_of(&names)?;
+                name = name_of(&names)?;
+                there = folder.look(&name).map_err(plain)?;
+                ensure!(!there.as_ref().is_some_and(is_link), "{EXCHANGED}");
+            } else {
+                there = None;
+            }
+        }
+        Target::new(folder, name, path, there, overwrite)
+    }
+
+    /// Prepares a file that replaces the regular file at `path`, or a link there itself.
+    pub fn replace(path: &Path) -> Result<Target> {
+        let folder = open_folder(parent(path), Folder::open)?;
+        let name = name_of(path)?;
+        let there = folder.look(&name).map_err(plain)?;
+        ensure!(
+            !there.as_ref().is_some_and(is_link),
+            "it is a symbolic link"
+        );
+        Target::new(folder, name, path, there, true)
+    }
+
+    /// An output called `name`; `there` has the properties of the existing file with that name.
+    fn new(
+        folder: Folder,
+        name: OsString,
+        path: &Path,
+        there: Option<Stat>,
+        overwrite: bool,
+    ) -> Result<Target> {
+        let mode = match &there {
+            None => Mode::from_raw_mode(0o666),
+            Some(about) => match held::file_type(about) {
+                FileType::RegularFile if overwrite => Mode::from_raw_mode(about.st_mode & 0o777),
+                FileType::RegularFile => bail!("{EXISTS}"),
+                FileType::Directory => bail!("it is a directory"),
+                other => bail!(not_regular(other)),
+            },
+        };
+        let unfinished = open_folder(parent(path), |_| {
+            Unfinished::in_folder(folder.clone(), mode)
+        })?;
+        if let Some(about) = &there {
+            replaced::inherit(unfinished.file(), &folder, &name, about).map_err(plain)?;
+        }
+        Ok(Target::to(Sink::File {
+            unfinished,
+            folder,
+            name,
+            path: path.into(),
+            overwrite,
+        }))
+    }
+
+    fn to(sink: Sink) -> Target {
+        Target {
+            sink,
+            sync: false,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// An output that is never delivered: for a plan of what would be written, and for tests.
+    pub fn in_memory() -> Target {
+        Target::to(stream_to(Path::new("memory"), None))
+    }
+
+    /// What was written to an output in memory.
+    #[cfg(test)]
+    pub fn written(&self) -> Vec<u8> {
+        match &self.sink {
+            Sink::Stream { bytes, .. } => bytes.lock().map(|it| it.clone()).unwrap_or_default(),
+            Sink::File { .. } => Vec::new(),
+        }
+    }
+
+    /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and a later rename
+    /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
+    pub fn reserve(&self, len: u64) -> Result<()> {
+        match &self.sink {
+            Sink::Stream { .. } => Ok(()),
+            Sink::File {
+                unfinished, path, ..
+            } => {
+                use rustix::fs::FallocateFlags;
+                let reserved = self.traffic.count(0, || {
+                    fault::point(Kind::Write, path)?;
+                    match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
+                    {
+                        // A file system that cannot reserve space can still write.
+                        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+                        other => other.map_err(io::Error::from),
+                    }
+                });
+                reserved.map_err(plain)
+            }
+        }
+    }
+
+    /// Writes `bytes` at `offset`; callers may write from many threads and in any order.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        match &self.sink {
+            Sink::File {
+                unfinished, path, ..
+            } => self
+                .traffic
+                .count(bytes.len(), || {
+                    fault::point(Kind::Write, path)?;
+                    unfinished.file().write_all_at(bytes, offset)
+                })
+                .map_err(plain),
+            Sink::Stream { bytes: held, .. } => {
+                let start = usize::try_from(offset)?;
+                let mut held = held
+                    .lock()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                if held.len() < start + bytes.len() {
+                    held.resize(start + bytes.len(), 0);
+                }
+                held[start..start + bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes parts one after the other from `offset` on, as `write_at` does.
+    pub fn write_all_at(&self, parts: Vec<&[u8]>, offset: u64) -> Result<()> {
+        let mut at = offset;
+        let Sink::File {
+            unfinished, path, ..
+        } = &self.sink
+        else {
+            for part in parts {
+                self.write_at(part, at)?;
+                at += part.len() as u64;
+            }
+            return Ok(());
+        };
+        let mut slices: Vec<IoSlice> = parts.into_iter().map(IoSlice::new).collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let together = &rest[..rest.len().min(MOST_PARTS)];
+            let len = together.iter().map(|part| part.len()).sum();
+            let write = || {
+                fault::point(Kind::Write, path)?;
+                Ok(rustix::io::pwritev(unfinished.file(), together, at)?)
+            };
+            let written = match self.traffic.count(len, write) {
+                Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                other => other,
+            };
+            let written = written.map_err(plain)?;
+            at += written as u64;
+            IoSlice::advance_slices(&mut rest, written);
+        }
+        Ok(())
+    }
+
+    /// Completes the output with a length of `len` bytes and gives it its name. Until this returns,
+    /// the target is unchanged.
+    pub fn commit(self, len: u64) -> Result<Traffic> {
+        self.commit_announced(len, |_| Ok(()))
+    }
+
+    /// As `commit`, but first calls `announce` with the identity of the file that is about to get its name,
+    /// and stops if it returns an error. Streams are not announced, because they cannot be recognised
+    /// later.
+    pub fn commit_announced(
+        self,
+        len: u64,
+        announce: impl FnOnce(Identity) -> Result<()>,
+    ) -> Result<Traffic> {
+        let Target {
+            sink,
+            sync,
+            traffic,
+        } = self;
+        match sink {
+            Sink::File {
+                unfinished,
+                folder,
+                name,
+                path,
+                overwrite,
+            } => {
+                traffic
+                    .count(0, || {
+                        fault::point(Kind::Write, &path)?;
+                        unfinished.file().set_len(len)?;
+                        if sync {
+                            fault::point(Kind::Sync, &path)?;
+                            unfinished.file().sync_all()?;
+                        }
+                        unfinished.close()
+                    })
+                    .map_err(plain)?;
+                fault::point(Kind::Stat, &path).map_err(plain)?;
+                let about = unfinished.file().metadata().map_err(plain)?;
+                announce(Identity::from(&about))?;
+                traffic
+                    .count(0, || {
+                        unfinished.name(&name, overwrite)?;
+                        if sync { folder.sync() } else { Ok(()) }
+                    })
+                    .map_err(plain)?;
+            }
+            Sink::Stream {
+                path,
+                stream,
+                bytes,
+            } => {
+                let bytes = bytes
+                    .into_inner()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                traffic
+                    .count(bytes.len(), || {
+                        fault::point(Kind::Write, &path)?;
+                        match stream {
+                            None => console::output_bytes(&bytes),
+                            Some(mut stream) => stream.write_all(&bytes),
+                        }
+                    })
+                    .map_err(plain)?;
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+const EXISTS: &str = "it already exists (use --overwrite to replace it)";
+const EXCHANGED: &str = "another program replaced it with a link in the meantime";
+
+/// How long to wait for a reader of a FIFO.
+const READER: Duration = Duration::from_secs(5);
+
+fn stream_to(path: &Path, stream: Option<File>) -> Sink {
+    Sink::Stream {
+        path: path.into(),
+        stream,
+        bytes: Mutex::default(),
+    }
+}
+
+/// Opens a FIFO or a device that the user named as an output.
+///
+/// # Errors
+/// Anything else, and a FIFO without a reader. The reader may start a moment later, so this waits for a
+/// while, but not forever.
+pub fn open_stream(path: &Path) -> Result<File> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let begun = Instant::now();
+    let file = loop {
+        fault::point(Kind::Open, path).map_err(plain)?;
+        let is_fifo = || fault::metadata(path).is_ok_and(|about| about.file_type().is_fifo());
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::NXIO) if is_fifo() => {
+                ensure!(
+                    begun.elapsed() < READER,
+                    "it is a FIFO without a reader (start the reader first)"
+                );
+                thread::sleep(Duration::from_millis(10));
+            }
+            opened => break opened.map_err(io::Error::from).map_err(plain)?,
+        }
+    };
+    fault::point(Kind::Stat, path).map_err(plain)?;
+    let about = rustix::fs::fstat(&file)
+        .map_err(io::Error::from)
+        .map_err(plain)?;
+    ensure!(
+        matches!(
+            held::file_type(&about),
+            FileType::Fifo | FileType::CharacterDevice
+        ),
+        "it was a FIFO or a device, but another program replaced it in the meantime"
+    );
+    // A write waits for the reader.
+    let waits = rustix::fs::fcntl_getfl(&file).map(|flags| flags - OFlags::NONBLOCK);
+    let waits = waits.and_then(|flags| rustix::fs::fcntl_setfl(&file, flags));
+    waits.map_err(io::Error::from).map_err(plain)?;
+    Ok(file.into())
+}
+
+/// Opens the folder at `path`; the error names the folder.
+fn open_folder<T>(path: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> Result<T> {
+    open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!("folder {} does not exist", path.shown()),
+        _ => anyhow::anyhow!("folder {}: {}", path.shown(), reason(&error)),
+    })
+}
+
+fn name_of(path: &Path) -> Result<OsString> {
+    let name = path.file_name().context("it is a directory")?;
+    Ok(name.into())
+}
+
+/// Checks whether `create_below` would refuse the existing file with the name of a result.
+///
+/// # Errors
+/// A FIFO, a socket or a device.
+pub fn check_regular(path: &Path) -> Result<()> {
+    let Ok(about) = fault::metadata(path) else {
+        return Ok(());
+    };
+    let kind = FileType::from_raw_mode(about.mode() as RawMode);
+    ensure!(
+        matches!(kind, FileType::RegularFile | FileType::Directory),
+        not_regular(kind)
+    );
+    Ok(())
+}
+
+fn not_regular(kind: FileType) -> String {
+    let kind = held::named(kind);
+    format!("it is {kind}, not a regular file: remove it")
+}
+
+/// `None` if the file does not exist; other errors are passed on.
+fn absent(error: io::Error) -> Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
+        _ => Err(plain(error)),
+    }
+}
+
+fn is_link(about: &Stat) -> bool {
+    held::file_type(about) == FileType::Symlink
+}
+
+fn is_stream(about: &fs::Metadata) -> bool {
+    let kind = about.file_type();
+    kind.is_fifo() || kind.is_char_device() || kind.is_socket()
+}
