@@ -264,7 +264,7 @@ pub fn measure_set(
     }
     let outcome = batch.run(None, |index, outcome| {
         let counts = match outcome {
-            FileOutcome::Done(done) => done.found.counts,
+            FileOutcome::Done(done) => done.results.counts,
             FileOutcome::Skipped => None,
             FileOutcome::Failed(error) => {
                 failures.push((index, error));

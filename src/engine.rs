@@ -2,19 +2,20 @@
 //! stack (`many.rs`), or the pages of a stack to a file each (`split.rs`). Statistics that pages share are measured in a pass of
 //! their own (`stack.rs`). Each page is planned from its header (`plan.rs`), and processed as its plan says (`page.rs`).
 
+mod combined;
 mod destination;
 mod diagnostics;
 mod done;
 mod errors;
 pub mod executor;
 mod job;
-mod made;
 mod many;
 pub mod options;
 mod page;
 mod plan;
 mod split;
 mod stack;
+mod task;
 
 use crate::formats::{Format, Reader, Reading, Writer};
 use crate::gpu::{Devices, Failed};
@@ -26,18 +27,17 @@ use crate::os::memory_budget::MemoryBudget;
 use crate::os::{Identity, InputRecord, Passes, Source, Target};
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
-use diagnostics::FileDiagnostics;
-use errors::{Sentences, unwritten};
+use errors::{Messages, cannot_write};
 use job::{Input, Job, Output};
-use stack::StackStatistics;
+use stack::SharedStatistics;
 use std::path::Path;
 
+pub use combined::CombinedImage;
 pub use destination::Destination;
-pub use done::{Done, Found, FoundPage, Sentence, Warning};
-pub use errors::is_unwritten;
-pub use made::Made;
-pub use many::many_images;
-pub use split::{OpenStack, open_stack, stack_page};
+pub use done::{Done, Message, PageResult, Results, Warning};
+pub use errors::is_write_error;
+pub use many::{StackInput, process_into_stack};
+pub use split::{OpenStack, open_stack, process_stack_page};
 
 /// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +49,29 @@ pub struct Resources<'a> {
     /// How inputs are read.
     pub reading: Reading,
     /// Whether the input must still be a regular file, as it was when the batch was planned.
-    pub only_files: bool,
+    pub require_regular_file: bool,
     /// Whether copies and kernels on a GPU are timed.
     pub gpu_times: bool,
 }
 
-/// Bytes of memory for a page that any machine has.
-const MANY: u64 = 64 << 20;
+impl Resources<'_> {
+    fn open(&self, input: &Path) -> Result<Source> {
+        if self.require_regular_file {
+            Source::open_file(input)
+        } else {
+            Source::open(input)
+        }
+    }
+
+    fn timeline(&self) -> Timeline {
+        let mut timeline = Timeline::default();
+        timeline.gpu_times = self.gpu_times;
+        timeline
+    }
+}
+
+/// Pages that need fewer bytes than this are never split to save memory.
+const ALWAYS_AVAILABLE_BYTES: u64 = 64 << 20;
 
 /// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
 /// and at most as many bytes of file; likewise for its metadata, whose size in the file is the
@@ -66,107 +82,121 @@ pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
         .saturating_mul(3)
 }
 
-/// A file that is about to get an output's name.
+/// A complete file that is about to get an output's name.
 #[derive(Debug)]
-pub struct Finished {
+pub struct CompleteOutput {
     /// Its identity.
     pub output: Identity,
-    /// The input, if its digest was kept.
+    /// The input, if its digest was computed.
     pub input: Option<InputRecord>,
     /// Whether the input was damaged.
     pub damaged: bool,
 }
 
 /// Called before an output gets its name; an error prevents that.
-pub type Announce<'a> = &'a dyn Fn(&Finished) -> Result<()>;
+pub type Announce<'a> = &'a dyn Fn(&CompleteOutput) -> Result<()>;
 
-/// What a run keeps of its images.
+/// What a run records of the files that it reads and writes.
 #[derive(Clone, Copy)]
-pub struct Account<'a> {
-    /// The inputs as its first pass saw them, if it has several.
+pub struct RunRecord<'a> {
+    /// The inputs as the first pass over them saw them, if the run has several passes.
     pub passes: Option<&'a Passes>,
-    /// Whether the digests of inputs are kept.
+    /// Whether the digest of each input is computed.
     pub digests: bool,
-    /// What is done before an output gets its name.
+    /// Called before an output gets its name.
     pub announce: Announce<'a>,
 }
 
-impl Account<'_> {
-    /// Nothing is kept.
-    pub const NONE: Account<'static> = Account {
+impl RunRecord<'_> {
+    /// Records nothing.
+    pub const NONE: RunRecord<'static> = RunRecord {
         passes: None,
         digests: false,
         announce: &|_| Ok(()),
     };
 }
 
+/// An input that has been opened, and the path that messages name.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedSource<'a> {
+    /// The path.
+    pub path: &'a Path,
+    /// The bytes.
+    pub source: &'a Source,
+}
+
 /// Runs `ops`, one after the other, on the image file `input` and writes an image to `output`, or
-/// returns numbers. If `auto` chose a GPU and it fails, starts again on the CPU.
-pub fn one_image(
+/// returns numbers. If `auto` chose a GPU and it fails, the file is processed again on the CPU.
+///
+/// # Errors
+/// A file that cannot be read, processed or written; the message names it.
+pub fn process_file(
     ops: &[&dyn Operation],
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
+    record: RunRecord,
 ) -> Result<Done> {
-    one_image_of(ops, input, output, resources, Account::NONE)
+    let attempt = || process_opened(ops, input, output, resources, record);
+    // Standard input cannot be read twice.
+    with_fallback(attempt, input != Path::new("-"), resources.devices)
 }
 
-/// As `one_image`, for a run that keeps an account of its images.
-pub fn one_image_of(
+/// Processes a source that has been opened, as `process_file` does.
+///
+/// # Errors
+/// As `process_file`.
+pub fn process_source(
     ops: &[&dyn Operation],
-    input: &Path,
-    output: Option<&Destination>,
-    resources: &Resources,
-    account: Account,
-) -> Result<Done> {
-    let input_only = (input, None, None);
-    let attempt = || attempt(ops, input_only, output, resources, account);
-    with_fallback(attempt, input, resources.devices)
-}
-
-/// As `one_image`, for an input that was read before, and is called `input` in sentences.
-pub fn one_source(
-    ops: &[&dyn Operation],
-    (input, source): (&Path, &Source),
+    input: NamedSource,
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    let input = (input, Some(source), None);
-    let attempt = || attempt(ops, input, output, resources, Account::NONE);
-    // Wherever it is from, it is in memory and can be taken twice.
-    with_fallback(attempt, Path::new(""), resources.devices)
+    let attempt = || process_once(ops, input, None, output, resources, RunRecord::NONE);
+    with_fallback(attempt, true, resources.devices)
 }
 
-/// Processes the file `input` by an `attempt`, which is made once more, on the CPU, if a GPU that
-/// `auto` chose failed in the first; a warning then says so.
+/// A result to which warnings can be added.
+pub trait HasWarnings {
+    /// Adds a warning about the whole file.
+    fn add_warning(&mut self, text: String);
+}
+
+impl HasWarnings for Done {
+    fn add_warning(&mut self, text: String) {
+        self.warnings.push(Warning { text, hint: None });
+    }
+}
+
+/// Runs `attempt`. If a GPU that `auto` chose fails, runs it again on the CPU and adds a warning. An input that cannot be
+/// read again (`can_repeat`) is attempted once.
 ///
 /// # Errors
 /// Those of the last attempt.
-pub fn with_fallback(
-    attempt: impl Fn() -> Result<Done>,
-    input: &Path,
+pub fn with_fallback<T: HasWarnings>(
+    attempt: impl Fn() -> Result<T>,
+    can_repeat: bool,
     devices: &Devices,
-) -> Result<Done> {
-    let result = attempt();
-    let failed = result.as_ref().is_err_and(|error| error.is::<Failed>());
-    // Standard input cannot be read twice.
-    if failed && input != Path::new("-") && devices.falls_back() {
-        let cause = result.err().map(|error| error.root_cause().to_string());
-        let cause = cause.unwrap_or_default();
-        let mut done = attempt()?;
-        done.warnings.push(Warning {
-            text: format!("processed on the CPU because the GPU failed: {cause}"),
-            hint: None,
-        });
-        return Ok(done);
+) -> Result<T> {
+    let error = match attempt() {
+        Ok(done) => return Ok(done),
+        Err(error) => error,
+    };
+    if !error.is::<Failed>() {
+        return Err(error);
     }
-    result.map_err(|error| match failed {
-        true => devices.unusable_if_lost(error),
-        false => error,
-    })
+    if !can_repeat || !devices.falls_back() {
+        return Err(devices.unusable_if_lost(error));
+    }
+    let mut done = attempt()?;
+    let cause = error.root_cause();
+    done.add_warning(format!(
+        "processed on the CPU because the GPU failed: {cause}"
+    ));
+    Ok(done)
 }
 
-/// A file whose header has been read, and that the operations and the output fit.
+/// A file whose header has been read, checked against the operations and the output.
 struct OpenFile<'a> {
     reader: Reader<'a>,
     /// The operation for this file, where its metadata decide the type of the result.
@@ -181,23 +211,22 @@ impl<'a> OpenFile<'a> {
         source: &'a Source,
         output: Option<&Destination>,
         reading: &Reading,
-        sentences: Sentences,
+        messages: Messages,
     ) -> Result<OpenFile<'a>> {
-        let unread = || sentences.unread();
-        let reader = Reader::open(source, reading).with_context(unread)?;
+        let cannot_read = || messages.cannot_read();
+        let reader = Reader::open(source, reading).with_context(cannot_read)?;
         let own_op = match ops {
             [op] => op.of_file(&|| reader.metadata(&mut Diagnostics::default())),
             _ => Ok(None),
         };
         let file = OpenFile {
-            own_op: own_op.with_context(|| sentences.undone())?,
-            surveys: reader.surveys().with_context(unread)?,
+            own_op: own_op.with_context(|| messages.cannot_process())?,
+            surveys: reader.surveys().with_context(cannot_read)?,
             reader,
         };
-        let own = file.own_op.as_deref().map(|op| [op]);
-        let ops = own.as_ref().map_or(ops, |op| &op[..]);
+        let ops = with_own(ops, file.own_op.as_deref());
         for (shape, _) in &file.surveys {
-            check_page(ops, *shape, output, sentences)?;
+            check_page(&ops, *shape, output, messages)?;
         }
         Ok(file)
     }
@@ -209,149 +238,211 @@ impl<'a> OpenFile<'a> {
         destination: &'t Destination,
         target: &'t Target,
     ) -> Result<Output<'t>> {
-        let unwritten = || unwritten(&destination.path);
+        let cannot_write = || cannot_write(&destination.path);
         let format = destination.format.unwrap_or(self.reader.format());
         let pages = self.surveys.iter().map(|(shape, bytes)| {
             format.check_name(&destination.path, shape)?;
-            let largest = destination.grown(*shape, chain::output_depth(ops, shape.depth));
-            Ok((largest, *bytes))
+            let output_depth = chain::output_depth(ops, shape.depth);
+            Ok((destination.largest_output(*shape, output_depth), *bytes))
         });
         let pages: Result<Vec<_>> = pages.collect();
-        let pages = pages.with_context(unwritten)?;
+        let pages = pages.with_context(cannot_write)?;
         let writer = Writer::new(format, &destination.options, target, &pages);
         Ok(Output {
             destination,
-            file: Some((target, writer.with_context(unwritten)?)),
+            file: Some((target, writer.with_context(cannot_write)?)),
             first_stretch: None,
         })
     }
 }
 
+/// The operations for a file: those that were asked for, or the one that its metadata decide.
+fn with_own<'o>(
+    ops: &[&'o dyn Operation],
+    own: Option<&'o dyn Operation>,
+) -> Vec<&'o dyn Operation> {
+    own.map_or_else(|| ops.to_vec(), |op| vec![op])
+}
+
 /// What a run would do with a file, from its header alone.
 #[derive(Debug)]
-pub struct Foreseen {
+pub struct FilePlans {
     /// The shape of each page, and the bytes of its metadata.
     pub pages: Vec<(Shape, u64)>,
-    /// The format of the file, and that of the output, if there is one.
-    pub formats: (&'static dyn Format, Option<&'static dyn Format>),
+    /// The format of the file.
+    pub format: &'static dyn Format,
+    /// The format of the output, if there is one.
+    pub output_format: Option<&'static dyn Format>,
     /// The plans of the pages, as text.
     pub plans: Vec<String>,
 }
 
-/// Plans what `one_image` would do with the file `input`, whose bytes are `source`. Nothing is written.
+/// Plans what `process_file` would do with a file. Nothing is written.
 ///
 /// # Errors
-/// What `one_image` would refuse before it decodes a page.
-pub fn foresee(
+/// What `process_file` would refuse before it decodes a page.
+pub fn plan_file(
     ops: &[&dyn Operation],
-    (input, source): (&Path, &Source),
+    input: NamedSource,
     destination: Option<&Destination>,
     resources: &Resources,
-) -> Result<Foreseen> {
-    let sentences = Sentences {
+) -> Result<FilePlans> {
+    let messages = Messages {
         verb: chain::verb(ops),
-        input,
+        input: input.path,
     };
-    let file = OpenFile::open(ops, source, destination, &resources.reading, sentences)?;
-    let own = file.own_op.as_deref().map(|op| [op]);
-    let ops = own.as_ref().map_or(ops, |op| &op[..]);
+    let file = OpenFile::open(ops, input.source, destination, &resources.reading, messages)?;
+    let ops = with_own(ops, file.own_op.as_deref());
     let target = Target::in_memory();
-    let output = destination.map(|destination| file.encoder(ops, destination, &target));
+    let output = destination.map(|destination| file.encoder(&ops, destination, &target));
     let output = output.transpose()?;
-    let written = destination.map(|to| to.format.unwrap_or(file.reader.format()));
-    let (formats, pages) = ((file.reader.format(), written), file.surveys);
-    let diagnostics = FileDiagnostics::new(None, pages.len());
-    let job = Job::new(ops, output, resources, Timeline::default(), diagnostics);
+    let format = file.reader.format();
+    let output_format = destination.map(|to| to.format.unwrap_or(format));
+    let mut job = Job::new(&ops, output, resources, file.surveys.len());
+    job.row_bands |= is_too_large(&file.surveys, resources);
     let mut input = Input {
-        sentences,
-        source,
+        messages,
+        source: input.source,
         reader: file.reader,
-        joined: None,
+        position: None,
     };
-    let shared = StackStatistics::default();
-    let plans = (0..pages.len()).map(|index| Ok(job.plan(&mut input, &shared, index)?.to_string()));
-    Ok(Foreseen {
+    let shared = SharedStatistics::default();
+    let plans = (0..file.surveys.len()).map(|index| job.plan(&mut input, &shared, index));
+    let plans = plans.map(|plan| Ok(plan?.to_string()));
+    Ok(FilePlans {
         plans: plans.collect::<Result<_>>()?,
-        formats,
-        pages,
+        format,
+        output_format,
+        pages: file.surveys,
     })
 }
 
-/// One attempt: opens the input, prepares the shared statistics, and processes each page.
-fn attempt(
+/// Opens a file and processes it.
+fn process_opened(
     ops: &[&dyn Operation],
-    (input, known, shared): (&Path, Option<&Source>, Option<&StackStatistics>),
+    path: &Path,
     destination: Option<&Destination>,
     resources: &Resources,
-    account: Account,
+    record: RunRecord,
 ) -> Result<Done> {
-    let mut timeline = Timeline::default();
-    timeline.gpu_times = resources.gpu_times;
-    let sentences = Sentences {
+    let messages = Messages {
         verb: chain::verb(ops),
-        input,
+        input: path,
     };
-    let unread = || sentences.unread();
+    // An output that cannot be created is refused before the input is read.
     let target = destination.map(Destination::create).transpose()?;
-    let opened = match (known, resources.only_files) {
-        (Some(_), _) => None,
-        (None, true) => Some(Source::open_file(input)),
-        (None, false) => Some(Source::open(input)),
-    };
-    let mut opened = opened.transpose().with_context(unread)?;
-    if account.digests {
-        opened.iter_mut().for_each(Source::keep_digest);
+    let source = resources.open(path);
+    let mut source = source.with_context(|| messages.cannot_read())?;
+    if record.digests {
+        source.keep_digest();
     }
-    let source = known.or(opened.as_ref()).with_context(unread)?;
-    let file = OpenFile::open(ops, source, destination, &resources.reading, sentences)?;
-    let own = file.own_op.as_deref().map(|op| [op]);
-    let ops = own.as_ref().map_or(ops, |op| &op[..]);
-    let largest = file.surveys.iter().map(memory).max().unwrap_or(0);
-    let is_too_large = largest > MANY
-        && resources.devices.may_avoid_waiting()
-        && largest > (resources.budget).map_or_else(limits::free_memory, MemoryBudget::most);
-    let _reservation = resources.budget.map(|budget| budget.reserve(largest));
-    let (shape, pages) = (file.surveys[0].0, file.surveys.len());
-    let output = destination.zip(target.as_ref());
-    let output = output.map(|(destination, target)| file.encoder(ops, destination, target));
-    let diagnostics = FileDiagnostics::new(file.reader.left_out(), pages);
-    let mut job = Job::new(ops, output.transpose()?, resources, timeline, diagnostics);
+    let input = NamedSource {
+        path,
+        source: &source,
+    };
+    let to = destination.zip(target);
+    process_pages(ops, input, None, to, resources, record)
+}
+
+/// Creates the output, and processes each page of an opened file; `shared` has the statistics of its stack, if they are
+/// known.
+fn process_once(
+    ops: &[&dyn Operation],
+    input: NamedSource,
+    shared: Option<&SharedStatistics>,
+    destination: Option<&Destination>,
+    resources: &Resources,
+    record: RunRecord,
+) -> Result<Done> {
+    let target = destination.map(Destination::create).transpose()?;
+    process_pages(
+        ops,
+        input,
+        shared,
+        destination.zip(target),
+        resources,
+        record,
+    )
+}
+
+/// Processes each page of an opened file, and gives the output its name.
+fn process_pages(
+    ops: &[&dyn Operation],
+    NamedSource { path, source }: NamedSource,
+    shared: Option<&SharedStatistics>,
+    to: Option<(&Destination, Target)>,
+    resources: &Resources,
+    record: RunRecord,
+) -> Result<Done> {
+    let messages = Messages {
+        verb: chain::verb(ops),
+        input: path,
+    };
+    let cannot_read = || messages.cannot_read();
+    let destination = to.as_ref().map(|(destination, _)| *destination);
+    let file = OpenFile::open(ops, source, destination, &resources.reading, messages)?;
+    let ops = with_own(ops, file.own_op.as_deref());
+    let is_too_large = is_too_large(&file.surveys, resources);
+    let budget = resources.budget;
+    let _reservation = budget.map(|budget| budget.reserve(largest(&file.surveys)));
+    let (first_shape, pages) = (file.surveys[0].0, file.surveys.len());
+    let output = to
+        .as_ref()
+        .map(|(to, target)| file.encoder(&ops, to, target));
+    let mut job = Job::new(&ops, output.transpose()?, resources, pages);
+    job.diagnostics.add_of_file(file.reader.left_out());
     job.row_bands |= is_too_large;
     let mut input = Input {
-        sentences,
+        messages,
         source,
         reader: file.reader,
-        joined: None,
+        position: None,
     };
     let own = match shared {
-        Some(_) => StackStatistics::default(),
-        None => StackStatistics::measure(&mut job, &mut input)?,
+        Some(_) => SharedStatistics::default(),
+        None => SharedStatistics::measure(&mut job, &mut input)?,
     };
     for index in 0..pages {
         job.run_page(&mut input, shared.unwrap_or(&own), index)?;
     }
-    let record = source.record().with_context(unread)?;
-    let unchanged = match account.passes {
-        Some(passes) => passes.check(sentences.input, source),
+    let input_record = source.record().with_context(cannot_read)?;
+    let unchanged = match record.passes {
+        Some(passes) => passes.check(path, source),
         None => source.check_unchanged(),
     };
-    unchanged.with_context(unread)?;
+    unchanged.with_context(cannot_read)?;
     let damage = input.reader.damage();
-    let (mut done, length) = job.finish(shape, damage);
-    if let Some(((destination, target), length)) = destination.zip(target).zip(length) {
+    let (mut done, length) = job.finish(first_shape, damage);
+    if let Some(((destination, target), length)) = to.zip(length) {
         let announce = |output| {
-            (account.announce)(&Finished {
+            (record.announce)(&CompleteOutput {
                 output,
-                input: record,
+                input: input_record,
                 damaged: done.damage.is_some(),
             })
         };
         let traffic = target
             .commit_announced(length, announce)
-            .with_context(|| unwritten(&destination.path))?;
+            .with_context(|| cannot_write(&destination.path))?;
         done.timeline.encoded(&traffic);
     }
     Ok(done)
+}
+
+/// Bytes of memory that the largest page needs.
+fn largest(surveys: &[(Shape, u64)]) -> u64 {
+    surveys.iter().map(memory).max().unwrap_or(0)
+}
+
+/// Whether memory does not hold a page as a whole, and the device may be the CPU, which can process it in bands.
+fn is_too_large(surveys: &[(Shape, u64)], resources: &Resources) -> bool {
+    let largest = largest(surveys);
+    largest > ALWAYS_AVAILABLE_BYTES
+        && resources.devices.may_avoid_waiting()
+        && largest
+            > resources
+                .budget
+                .map_or_else(limits::free_memory, MemoryBudget::most)
 }
 
 /// Refuses operations and an output that do not fit a page of this shape.
@@ -359,13 +450,13 @@ fn check_page(
     ops: &[&dyn Operation],
     shape: Shape,
     output: Option<&Destination>,
-    sentences: Sentences,
+    messages: Messages,
 ) -> Result<()> {
     let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
-    chain::check(ops, shape, wanted, |verb| sentences.not(verb))?;
+    chain::check(ops, shape, wanted, |verb| messages.cannot(verb))?;
     if let Some(output) = output {
         let fits = output.check_fit(&shape, chain::output_depth(ops, shape.depth));
-        fits.with_context(|| sentences.undone())?;
+        fits.with_context(|| messages.cannot_process())?;
     }
     Ok(())
 }

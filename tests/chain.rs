@@ -4,7 +4,7 @@
 use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Numbers, folder, gpu, image, listing, run, samples};
-use gpuimg::internals::engine::{Destination, Resources, one_image};
+use gpuimg::internals::engine::{Destination, Resources, RunRecord, process_file};
 use gpuimg::internals::formats::{Options, Pages, Reading};
 use gpuimg::internals::gpu::{Choice, Devices};
 use gpuimg::internals::image::metadata::Metadata;
@@ -109,10 +109,10 @@ impl Law<'_> {
                 pages,
                 ..Reading::default()
             },
-            only_files: false,
+            require_regular_file: false,
             gpu_times: false,
         };
-        let done = one_image(ops, input, Some(&to), &resources);
+        let done = process_file(ops, input, Some(&to), &resources, RunRecord::NONE);
         done.map(drop).map_err(|error| format!("{error:#}"))
     }
 

@@ -1,13 +1,12 @@
 //! The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 
 use anyhow::{Result, anyhow};
-use gpuimg::internals::engine::{Done, Found, with_fallback};
+use gpuimg::internals::engine::{Done, Results, with_fallback};
 use gpuimg::internals::gpu::choice::{Situation, choose};
 use gpuimg::internals::gpu::{Choice, Devices, Failed, NoMemory, Unusable, Work};
 use gpuimg::internals::image::{Depth, Shape};
 use gpuimg::internals::timing::Timeline;
 use std::cell::Cell;
-use std::path::Path;
 
 /// A GPU that the CPU pretends to be.
 #[derive(Debug, PartialEq)]
@@ -114,7 +113,7 @@ fn done() -> Done {
             channels: 1,
             depth: Depth::Sixteen,
         },
-        found: Found::default(),
+        results: Results::default(),
         warnings: Vec::new(),
         notes: Vec::new(),
         damage: None,
@@ -126,7 +125,7 @@ fn done() -> Done {
 
 /// Tries an image on a GPU whose memory does not suffice even for the smallest band, and which is
 /// not used after the first attempt; says how many attempts were made.
-fn out_of_memory(choice: Choice, input: &str) -> (Result<Done>, usize) {
+fn out_of_memory(choice: Choice, can_repeat: bool) -> (Result<Done>, usize) {
     let attempts = Cell::new(0);
     let attempt = || match attempts.replace(attempts.get() + 1) {
         0 => Err(anyhow!("no 4096 bytes of the GPU's memory")
@@ -136,13 +135,13 @@ fn out_of_memory(choice: Choice, input: &str) -> (Result<Done>, usize) {
         _ => Ok(done()),
     };
     let devices = Devices::new(choice);
-    let result = with_fallback(attempt, Path::new(input), &devices);
+    let result = with_fallback(attempt, can_repeat, &devices);
     (result, attempts.get())
 }
 
 #[test]
 fn a_gpu_without_memory_leaves_the_image_to_the_cpu_with_auto_alone() {
-    let (result, attempts) = out_of_memory(Choice::Auto, "a.png");
+    let (result, attempts) = out_of_memory(Choice::Auto, true);
     assert_eq!(attempts, 2);
     let warnings = result.expect("done by the CPU").warnings;
     let warnings: Vec<&str> = warnings
@@ -154,8 +153,8 @@ fn a_gpu_without_memory_leaves_the_image_to_the_cpu_with_auto_alone() {
         ["processed on the CPU because the GPU failed: no 4096 bytes of the GPU's memory"]
     );
     // `--device gpu` never falls back, and standard input cannot be read twice.
-    for (choice, input) in [(Choice::Gpu(None), "a.png"), (Choice::Auto, "-")] {
-        let (result, attempts) = out_of_memory(choice, input);
+    for (choice, can_repeat) in [(Choice::Gpu(None), true), (Choice::Auto, false)] {
+        let (result, attempts) = out_of_memory(choice, can_repeat);
         assert_eq!(attempts, 1);
         let error = format!("{:#}", result.expect_err("no fallback"));
         assert!(error.starts_with("cannot normalize a.png: "), "{error}");
@@ -172,6 +171,6 @@ fn an_error_that_is_not_the_gpus_is_not_tried_again() {
         Err(anyhow!("truncated").context("cannot read a.png"))
     };
     let devices = Devices::new(Choice::Auto);
-    assert!(with_fallback(attempt, Path::new("a.png"), &devices).is_err());
+    assert!(with_fallback(attempt, true, &devices).is_err());
     assert_eq!(attempts.get(), 1);
 }

@@ -5,7 +5,7 @@ use crate::support::gpu_pages::{processed, started};
 use crate::support::png::{Plain, zlib};
 use crate::support::png_gpu_decode::{damaged, plain};
 use crate::support::{Numbers, folder, gpu, listing, run};
-use gpuimg::internals::engine::{Resources, one_image};
+use gpuimg::internals::engine::{Resources, RunRecord, process_file};
 use gpuimg::internals::formats::Decoder;
 use gpuimg::internals::formats::Reading;
 use gpuimg::internals::formats::png::PngDecoder;
@@ -64,7 +64,7 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 );
                 let expected = processed(op, &input, &outputs[1], &on_cpu).expect(&what);
                 assert_eq!(done.warnings, expected.warnings, "{what}");
-                assert_eq!(done.found.pages, expected.found.pages, "{what}");
+                assert_eq!(done.results.pages, expected.results.pages, "{what}");
                 let [found, expected] = outputs.map(|path| fs::read(path).unwrap());
                 assert!(found == expected, "{what}");
             }
@@ -78,12 +78,12 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 devices,
                 budget: None,
                 reading: Reading::default(),
-                only_files: false,
+                require_regular_file: false,
                 gpu_times: true,
             };
-            one_image(&[&sum], &path("a.png"), None, &resources)
+            process_file(&[&sum], &path("a.png"), None, &resources, RunRecord::NONE)
                 .unwrap()
-                .found
+                .results
                 .totals
         });
         assert_eq!(totals[0], totals[1]);

@@ -84,13 +84,16 @@ fn channels_shared_a_range_without_a_word() {
         let found = done.stderr.matches(said).count();
         assert_eq!(found, usize::from(is_said), "{args:?}: {}", done.stderr);
     }
-    let args = ["normalize", "--stack", "in", "all.tif"];
-    let done = run(place.path(), &args, &[]);
-    assert!(
-        done.stderr.contains("its 2 channels share one range"),
-        "{}",
-        done.stderr
-    );
+    for args in [
+        &["normalize", "--stack", "in", "all.tif"][..],
+        &["normalize", "--split", "in/a.tif", "pages"],
+    ] {
+        let done = run(place.path(), args, &[]);
+        let found = done.stderr.matches("its 2 channels share one range");
+        assert_eq!(found.count(), 1, "{args:?}: {}", done.stderr);
+    }
+    let quiet = ["normalize", "--split", "in/a.tif", "again", "-q"];
+    assert_eq!(run(place.path(), &quiet, &[]).stderr, "");
 }
 
 #[test]
@@ -332,6 +335,22 @@ fn smaller_copies_are_left_out() {
         "gpuimg: warning: in.tif: 1 page that is a smaller copy or a mask is left out (page 2)\n";
     assert_eq!(run.stderr, expected);
     assert_eq!(pages(&written.unwrap()).len(), 1);
+    smaller_copies_were_left_out_without_a_word(&file);
+}
+
+/// Neither `--stack` nor `--split` named the pages that they left out.
+fn smaller_copies_were_left_out_without_a_word(file: &[u8]) {
+    let place = folder(&[("in/a.tif", file)]);
+    for args in [
+        &["flip", "vertical", "--stack", "in", "all.tif"][..],
+        &["flip", "vertical", "--split", "in/a.tif", "pages"],
+    ] {
+        let done = run(place.path(), args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        let skipped = "in/a.tif: 1 page that is a smaller copy or a mask is left out (page 2)\n";
+        let found = done.stderr.matches(skipped).count();
+        assert_eq!(found, 1, "{args:?}: {}", done.stderr);
+    }
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn stacks_of_deflate_strips_give_the_bytes_of_the_cpu() {
             );
             let expected = processed(op, &input, &outputs[1], &on_cpu).expect(&what);
             assert_eq!(done.warnings, expected.warnings, "{what}");
-            assert_eq!(done.found.pages, expected.found.pages, "{what}");
+            assert_eq!(done.results.pages, expected.results.pages, "{what}");
             let [found, expected] = outputs.map(|path| fs::read(path).unwrap());
             assert!(found == expected, "{what}");
         }

@@ -23,7 +23,7 @@ use super::item::Item;
 use super::key::Job;
 use super::naming::JOURNAL;
 use super::shard::Shard;
-use crate::engine::Finished;
+use crate::engine::CompleteOutput;
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use crate::os::reason::plain;
@@ -338,7 +338,7 @@ impl Journal {
             let input = Some(input);
             self.announce(
                 item,
-                &Finished {
+                &CompleteOutput {
                     output,
                     input,
                     damaged: false,
@@ -357,7 +357,7 @@ impl Journal {
     ///
     /// # Errors
     /// The line cannot be written; then the output must not appear.
-    pub fn announce(&self, item: &Item, finished: &Finished) -> Result<()> {
+    pub fn announce(&self, item: &Item, finished: &CompleteOutput) -> Result<()> {
         let Some(name) = self.past.inside(item) else {
             return Ok(());
         };

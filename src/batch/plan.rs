@@ -6,7 +6,7 @@ use super::naming::Naming;
 use super::progress::Progress;
 use super::report::is_report;
 use super::{Batch, Item, format_of};
-use crate::engine::{Destination, Resources, foresee, memory};
+use crate::engine::{Destination, NamedSource, Resources, memory, plan_file};
 use crate::formats::Format;
 use crate::formats::png::Mode;
 use crate::gpu::Devices;
@@ -28,7 +28,7 @@ use std::path::Path;
 const CORE_RATE: f64 = 170e6;
 
 /// The planned treatment of a file without errors.
-enum Foreseen {
+enum DryRun {
     /// It would be processed: the shapes and metadata sizes of its pages (none for a stream, which
     /// only the run can read), whether the result replaces a file, and whether `CORE_RATE` is that of the work.
     Done {
@@ -47,7 +47,7 @@ impl Batch<'_> {
         let items = &self.items.items;
         self.tell_passed_over(&Progress::new(0, self.options.verbosity, true));
         let devices = Devices::idle(self.common.device.choice);
-        let foreseen: Vec<Result<Foreseen>> = items
+        let foreseen: Vec<Result<DryRun>> = items
             .par_iter()
             .map(|item| self.foresee(item, earlier, &devices))
             .collect();
@@ -97,7 +97,7 @@ impl Batch<'_> {
     }
 
     /// Plans one file; files are planned in the order in which they would be processed.
-    fn foresee(&self, item: &Item, earlier: Option<&Past>, devices: &Devices) -> Result<Foreseen> {
+    fn foresee(&self, item: &Item, earlier: Option<&Past>, devices: &Devices) -> Result<DryRun> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
         let sight = Sight::inspect(item);
         let verdict = match earlier {
@@ -105,7 +105,7 @@ impl Batch<'_> {
             None => sight.verdict(overwrite),
         };
         let replaced = match verdict {
-            Verdict::Done => return Ok(Foreseen::Before),
+            Verdict::Done => return Ok(DryRun::Before),
             Verdict::Make(replaced) => replaced,
             Verdict::Refused(why) => return Err(self.refused(item, why)),
         };
@@ -122,7 +122,7 @@ impl Batch<'_> {
                 .with_context(unwritten)?;
         }
         if item.is_stream() {
-            return Ok(Foreseen::Done {
+            return Ok(DryRun::Done {
                 pages: Vec::new(),
                 plans: Vec::new(),
                 replaces,
@@ -139,15 +139,18 @@ impl Batch<'_> {
             devices,
             budget: None,
             reading: self.common.reading,
-            only_files: false,
+            require_regular_file: false,
             gpu_times: false,
         };
-        let (input, output) = ((&*item.input, &source), destination.as_ref());
-        let foreseen = foresee(self.ops, input, output, &resources)?;
+        let input = NamedSource {
+            path: &item.input,
+            source: &source,
+        };
+        let foreseen = plan_file(self.ops, input, destination.as_ref(), &resources)?;
         let is_png = |format: &dyn Format| format.id() == "png";
-        let (from, to) = foreseen.formats;
+        let (from, to) = (foreseen.format, foreseen.output_format);
         let is_fast = destination.is_some_and(|it| it.options.png == Mode::Fast);
-        Ok(Foreseen::Done {
+        Ok(DryRun::Done {
             has_rate: is_fast && is_png(from) && to.is_some_and(is_png),
             pages: foreseen.pages,
             plans: foreseen.plans,
@@ -172,14 +175,14 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn summary(&self, foreseen: &[Result<Foreseen>]) -> String {
+    fn summary(&self, foreseen: &[Result<DryRun>]) -> String {
         let unread = self.items.unread.len();
         let files = foreseen.len() + unread;
         let failed = foreseen.iter().filter(|foreseen| foreseen.is_err()).count() + unread;
         let todo: Vec<&[(Shape, u64)]> = foreseen
             .iter()
             .filter_map(|foreseen| match foreseen {
-                Ok(Foreseen::Done { pages, .. }) => Some(pages.as_slice()),
+                Ok(DryRun::Done { pages, .. }) => Some(pages.as_slice()),
                 _ => None,
             })
             .collect();
@@ -209,10 +212,10 @@ impl Batch<'_> {
             plural(threads, "thread"),
             size(at_once.min(limit.max(largest)))
         );
-        let unrated = |foreseen: &Result<Foreseen>| {
+        let unrated = |foreseen: &Result<DryRun>| {
             matches!(
                 foreseen,
-                Ok(Foreseen::Done {
+                Ok(DryRun::Done {
                     has_rate: false,
                     ..
                 })
@@ -226,10 +229,10 @@ impl Batch<'_> {
     }
 }
 
-impl Foreseen {
+impl DryRun {
     /// Prints the plan of each page.
     fn print_plans(&self) -> Result<()> {
-        let Foreseen::Done { plans, .. } = self else {
+        let DryRun::Done { plans, .. } = self else {
             return Ok(());
         };
         for line in plans.iter().flat_map(|plan| plan.lines()) {
@@ -239,11 +242,11 @@ impl Foreseen {
     }
 }
 
-impl fmt::Display for Foreseen {
+impl fmt::Display for DryRun {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Foreseen::Before => f.write_str("already done; --resume skips it"),
-            Foreseen::Done {
+            DryRun::Before => f.write_str("already done; --resume skips it"),
+            DryRun::Done {
                 pages, replaces, ..
             } => {
                 let first = pages.first().map(|(shape, _)| shape.to_string());
@@ -297,7 +300,7 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
 /// The folders that would be created for results.
 fn new_folders<'a>(
     root: &'a Path,
-    foreseen: &[Result<Foreseen>],
+    foreseen: &[Result<DryRun>],
     items: &'a [Item],
 ) -> BTreeSet<&'a Path> {
     let done = items

@@ -16,7 +16,7 @@ use super::shard::Shard;
 use super::tally::Screen;
 use super::workers::Workers;
 use crate::engine::options::Common;
-use crate::engine::{Made, Resources};
+use crate::engine::{CombinedImage, Resources};
 use crate::formats::Format;
 use crate::formats::fits::exposure::Exposures;
 use crate::gpu::{Choice, Failed, Work};
@@ -56,12 +56,18 @@ pub struct First {
 
 impl First {
     /// The projection of `pages` images, with the metadata of this one as far as they are true of all.
-    fn projection(&self, how: Projection, image: Image, facts: &Facts, pages: usize) -> Made {
+    fn projection(
+        &self,
+        how: Projection,
+        image: Image,
+        facts: &Facts,
+        pages: usize,
+    ) -> CombinedImage {
         let is_sum = how == Projection::Sum;
         let mut metadata = self.metadata.clone();
         let mut diagnostics = Diagnostics::default();
         (facts.exposures).follow(&mut metadata, is_sum, &mut diagnostics);
-        Made {
+        CombinedImage {
             transform: Transform {
                 effect: Effect::Arithmetic,
                 from: self.kind.shape,
@@ -115,7 +121,7 @@ enum Gathered {
 
 /// What was gathered of a set, what the metadata of its images say, the first of them, and how many there
 /// are.
-type Found = (Gathered, Facts, First, usize);
+type Results = (Gathered, Facts, First, usize);
 
 /// The image that an accumulator's numbers make.
 ///
@@ -146,7 +152,10 @@ impl Projecting<'_> {
     ///
     /// # Errors
     /// A device's, too many images, a sum that does not fit.
-    pub fn run(&self, check: impl FnOnce(&First) -> Result<()>) -> Result<(Option<Made>, Outcome)> {
+    pub fn run(
+        &self,
+        check: impl FnOnce(&First) -> Result<()>,
+    ) -> Result<(Option<CombinedImage>, Outcome)> {
         let (mut made, outcome) = self.along(None, check)?;
         Ok((made.pop(), outcome))
     }
@@ -160,9 +169,9 @@ impl Projecting<'_> {
         &self,
         axis: Option<Axis>,
         check: impl FnOnce(&First) -> Result<()>,
-    ) -> Result<(Vec<Made>, Outcome)> {
+    ) -> Result<(Vec<CombinedImage>, Outcome)> {
         let mut all = Vec::new();
-        let mut take = |(gathered, facts, first, pages): Found| {
+        let mut take = |(gathered, facts, first, pages): Results| {
             let image = match gathered {
                 Gathered::Image(image) => image,
                 Gathered::Numbers(numbers) => finished(self.op.how, numbers)?,
@@ -230,7 +239,7 @@ impl Projecting<'_> {
         &self,
         axis: Option<Axis>,
         check: impl FnOnce(&First) -> Result<()>,
-        take: &mut dyn FnMut(Found) -> Result<()>,
+        take: &mut dyn FnMut(Results) -> Result<()>,
     ) -> Result<(usize, Outcome)> {
         let (items, begun) = (self.items, Instant::now());
         let verbosity = Verbosity {

@@ -2,7 +2,7 @@
 //! a log is, and with `--overwrite` replaced; another file is not touched.
 
 use super::item::Item;
-use crate::engine::{Done, FoundPage, Warning};
+use crate::engine::{Done, PageResult, Warning};
 use crate::image::number::Number;
 use crate::os::console;
 use crate::os::fault::{self, Kind, Reads};
@@ -279,8 +279,8 @@ impl ImageRecord<'_> {
             channels: done.shape.channels,
             depth: done.shape.depth.bits(),
             float: done.shape.depth.is_float(),
-            signed: done.found.pages.first().is_some_and(|page| page.signed),
-            pages: done.found.pages.iter().map(PageRecord::new).collect(),
+            signed: done.results.pages.first().is_some_and(|page| page.signed),
+            pages: done.results.pages.iter().map(PageRecord::new).collect(),
             device: &done.device,
             warnings: &done.warnings,
             stages: spans
@@ -297,8 +297,8 @@ impl ImageRecord<'_> {
 }
 
 impl PageRecord {
-    fn new(found: &FoundPage) -> PageRecord {
-        let FoundPage {
+    fn new(found: &PageResult) -> PageRecord {
+        let PageResult {
             page,
             shape,
             signed,

@@ -8,7 +8,7 @@ use super::report::{FileOutcome, FileTime, Report};
 use super::tally::{Exists, Screen, Tally};
 use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
-use crate::engine::{Account, Destination, Done, Finished, Resources, one_image_of};
+use crate::engine::{CompleteOutput, Destination, Done, Resources, RunRecord, process_file};
 use crate::formats::Reader;
 use crate::ops::{Operation, chain};
 use crate::os::console;
@@ -148,16 +148,16 @@ impl Batch<'_> {
         journal: Option<&Journal>,
     ) -> Result<Option<Done>> {
         let resources = &Resources {
-            only_files: !item.may_be_stream,
+            require_regular_file: !item.may_be_stream,
             ..*resources
         };
         let passes = self.items.passes.as_ref();
         let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
-            let account = Account {
+            let account = RunRecord {
                 passes,
-                ..Account::NONE
+                ..RunRecord::NONE
             };
-            return one_image_of(ops, &item.input, None, resources, account).map(Some);
+            return process_file(ops, &item.input, None, resources, account).map(Some);
         };
         let sight = Sight::inspect(item);
         let verdict = match journal {
@@ -199,7 +199,7 @@ impl Batch<'_> {
         destination
             .make_folder()
             .with_context(|| format!("cannot write {}", path.shown()))?;
-        let announce = |finished: &Finished| {
+        let announce = |finished: &CompleteOutput| {
             replaced.check(path)?;
             match journal {
                 Some(journal) => journal.announce(item, finished),
@@ -207,12 +207,12 @@ impl Batch<'_> {
             }
         };
         let output = Some(&destination);
-        let account = Account {
+        let account = RunRecord {
             passes,
             digests: journal.is_some(),
             announce: &announce,
         };
-        one_image_of(ops, &item.input, output, resources, account).map(Some)
+        process_file(ops, &item.input, output, resources, account).map(Some)
     }
 
     /// Opens the file of `--report`; `append` keeps what is in it.

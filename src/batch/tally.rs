@@ -121,7 +121,7 @@ impl<'a, S: Screen> Tally<'a, S> {
     }
 
     fn time(&mut self, item: &Item, done: &Done) {
-        let pages = done.found.pages.len();
+        let pages = done.results.pages.len();
         self.times.add(&done.timeline, &done.device, pages);
         if self.draws {
             self.times.tracks.push(Track {
@@ -133,16 +133,16 @@ impl<'a, S: Screen> Tally<'a, S> {
 
     fn mention(&mut self, item: &Item, done: &Done) {
         let input = item.input.shown().into_owned();
-        for sentence in done.sentences(self.verbose) {
+        for message in done.messages(self.verbose) {
             // A hint that may be given for every image of a batch is given for the first.
-            if let Some(hint) = sentence.hint {
+            if let Some(hint) = message.hint {
                 let count = self.hints.entry(hint.advice()).or_default();
                 *count += 1;
                 if *count > 1 && !self.verbose {
                     continue;
                 }
             }
-            let sentence = sentence.text.replace("{file}", &input);
+            let sentence = message.text.replace("{file}", &input);
             self.screen.mention(&format!("gpuimg: {sentence}"));
         }
         if self.verbose {

@@ -52,7 +52,7 @@ struct Rest {
 }
 
 /// What a worker reports of a file.
-struct Finished {
+struct CompleteOutput {
     item: Item,
     outcome: FileOutcome,
     time: FileTime,
@@ -190,7 +190,7 @@ impl Batch<'_> {
         arrivals: &Arrivals,
         workers: &Workers,
         rest: &Mutex<Rest>,
-    ) -> Finished {
+    ) -> CompleteOutput {
         let start = Instant::now();
         let mut news = Vec::new();
         let outcome = match &arrival.refusal {
@@ -216,7 +216,7 @@ impl Batch<'_> {
             FileOutcome::Failed(_) => false,
         };
         let is_final = arrivals.finished(&arrival, fine);
-        Finished {
+        CompleteOutput {
             time: FileTime {
                 work: start.elapsed(),
                 latency,
@@ -231,7 +231,7 @@ impl Batch<'_> {
     /// Records what became of one file.
     fn record(
         &self,
-        finished: Finished,
+        finished: CompleteOutput,
         tally: &mut Tally<&Status>,
         workers: &Workers,
         rest: &Mutex<Rest>,

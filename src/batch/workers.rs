@@ -204,7 +204,7 @@ impl Workers {
                 devices: &devices,
                 budget: Some(&self.budget),
                 reading: self.reading,
-                only_files: false,
+                require_regular_file: false,
                 gpu_times: self.gpu_times,
             });
         });

@@ -1,6 +1,6 @@
 //! Where an output goes and how it is written.
 
-use super::errors::unwritten;
+use super::errors::cannot_write;
 use crate::formats::{self, Format};
 use crate::image::{Depth, Shape};
 use crate::ops::fit::Fit;
@@ -35,11 +35,10 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The largest shape that this destination can make of an image of the given shape, of which the
-    /// operation makes samples of the depth `made`.
-    pub fn grown(&self, shape: Shape, made: Depth) -> Shape {
+    /// The largest shape that the output of a page can have, if the operations give samples of this depth.
+    pub fn largest_output(&self, shape: Shape, output_depth: Depth) -> Shape {
         self.fitted(Shape {
-            depth: self.depth.unwrap_or(made),
+            depth: self.depth.unwrap_or(output_depth),
             ..shape
         })
     }
@@ -49,25 +48,25 @@ impl Destination {
         self.fit.map_or(shape, |fit| fit.output(shape))
     }
 
-    /// Refuses a result of this depth, which cannot be made as small as asked for.
+    /// Refuses `--fit` for samples that it cannot average.
     ///
     /// # Errors
     /// The reason, and what to do.
-    pub fn check_fit(&self, shape: &Shape, made: Depth) -> Result<()> {
+    pub fn check_fit(&self, shape: &Shape, output_depth: Depth) -> Result<()> {
         if self.fitted(*shape) == *shape {
             return Ok(());
         }
         ensure!(
-            !made.is_wide(),
-            "--fit supports only 8- and 16-bit samples, but these are {made} (use normalize to convert them)"
+            !output_depth.is_wide(),
+            "--fit supports only 8- and 16-bit samples, but these are {output_depth} (use normalize to convert them)"
         );
         Ok(())
     }
 
-    /// Makes the folder that it goes to.
+    /// Creates the folder of the output.
     ///
     /// # Errors
-    /// A folder that cannot be made, and one outside the folder of results.
+    /// A folder that cannot be created, and one outside the folder of results.
     pub fn make_folder(&self) -> io::Result<()> {
         let folder = os::parent(&self.path);
         match &self.folder {
@@ -76,7 +75,7 @@ impl Destination {
         }
     }
 
-    /// Prepares it without touching what is there.
+    /// Prepares the output without changing an existing file.
     ///
     /// # Errors
     /// A file that exists, unless it may be replaced, or a folder that cannot be written.
@@ -85,7 +84,7 @@ impl Destination {
             Some(folder) => Target::create_below(folder, &self.path, self.overwrite),
             None => Target::create(&self.path, self.overwrite),
         };
-        let mut target = target.with_context(|| unwritten(&self.path))?;
+        let mut target = target.with_context(|| cannot_write(&self.path))?;
         target.sync = self.sync;
         Ok(target)
     }

@@ -1,4 +1,4 @@
-//! What was done with an image: the numbers that were found, the sentences for the user, and the times.
+//! What was done with an image: the numbers that were found, the messages for the user, and the times.
 
 use crate::image::Shape;
 use crate::image::metadata::Hint;
@@ -16,7 +16,7 @@ pub struct Done {
     /// The shape of the first page.
     pub shape: Shape,
     /// The numbers that the operation gave.
-    pub found: Found,
+    pub results: Results,
     /// Warnings for the user, always printed.
     pub warnings: Vec<Warning>,
     /// Notes for the user, printed with `--verbose`.
@@ -44,7 +44,7 @@ pub struct Warning {
 }
 
 /// A sentence about an image for the user.
-pub struct Sentence {
+pub struct Message {
     /// The sentence, with `{file}` in place of the file's name.
     pub text: String,
     /// The hint that it is.
@@ -53,18 +53,18 @@ pub struct Sentence {
 
 /// The numbers that the pages of one image gave.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Results {
     /// The totals of each page, for `sum`.
     pub totals: Vec<Totals>,
     /// The counts of all pages, for `histogram`.
     pub counts: Option<Counts>,
     /// The pages that were processed, in order.
-    pub pages: Vec<FoundPage>,
+    pub pages: Vec<PageResult>,
 }
 
 /// What was found in a page.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FoundPage {
+pub struct PageResult {
     /// Its number in the file, from 1.
     pub page: usize,
     /// Its shape as it was read.
@@ -78,7 +78,7 @@ pub struct FoundPage {
     pub announces: bool,
 }
 
-impl FoundPage {
+impl PageResult {
     /// The ranges that values were scaled from, as a sentence.
     pub fn scaled(&self) -> String {
         let ranges = self.ranges.iter();
@@ -87,7 +87,7 @@ impl FoundPage {
     }
 }
 
-impl Found {
+impl Results {
     /// Adds the counts of a page.
     pub(super) fn count(&mut self, more: Counts) -> Result<()> {
         match &mut self.counts {
@@ -99,13 +99,13 @@ impl Found {
 }
 
 impl Done {
-    /// All sentences about this image for the user.
-    pub fn sentences(&self, verbose: bool) -> Vec<Sentence> {
-        let warnings = self.warnings.iter().map(|warning| Sentence {
+    /// All messages about this image for the user.
+    pub fn messages(&self, verbose: bool) -> Vec<Message> {
+        let warnings = self.warnings.iter().map(|warning| Message {
             text: format!("warning: {{file}}: {}", warning.text),
             hint: warning.hint,
         });
-        let plain = |text| Sentence { text, hint: None };
+        let plain = |text| Message { text, hint: None };
         let damage = self.damage.as_ref();
         let damage = damage.map(|damage| {
             format!("{{file}} is damaged; missing parts are filled with 0: {damage}")

@@ -4,65 +4,35 @@
 //! operation asks for, unless it is known; bind; run.
 
 pub mod bands;
+mod blocks;
 mod on_gpu;
-mod pieces;
 mod pixels;
 mod prepare;
+mod set;
 
+pub use super::task::{Form, Task};
 pub use on_gpu::{OnGpu, run_on_gpu};
-pub use pixels::{Form, Pixels};
+pub use pixels::Pixels;
 pub use prepare::prepare;
+pub use set::PageWork;
+
+use super::task::{check_types, device_work};
 
 use crate::formats::gpu::decode;
 use crate::formats::packed::{Packed, Unsuited};
 use crate::gpu::choice;
 use crate::gpu::driver::Gpu;
-use crate::gpu::job::Job;
 use crate::gpu::slots::Slot;
-use crate::gpu::{Devices, Failed, NoMemory, Work};
-use crate::image::number::Number;
+use crate::gpu::{Devices, Failed, Work};
 use crate::image::{Image, Shape};
-use crate::ops::fit::Fit;
 use crate::ops::{
-    DeviceImage, Executed, OpResult, Operation, SampleTypes, Statistic, Statistics, Summary, depth,
-    only_on_cpu,
+    DeviceImage, Executed, OpResult, Operation, Statistic, Statistics, Summary, only_on_cpu,
 };
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
 use pixels::Delivered;
 use std::slice;
-
-/// An operation, and what it needs to know about one image.
-#[derive(Clone, Copy, Debug)]
-pub struct Task<'a> {
-    /// The operation.
-    pub op: &'a dyn Operation,
-    /// The types of the image's samples.
-    pub types: SampleTypes,
-    /// The statistic that the operation asks for, if it was measured before, over all pages of a
-    /// stack. `None`: to be measured in the image itself.
-    pub statistics: Option<&'a Statistics>,
-}
-
-impl<'a> Task<'a> {
-    /// The operation on an image with unsigned samples.
-    pub fn plain(op: &'a dyn Operation, shape: &Shape) -> Task<'a> {
-        Task {
-            op,
-            types: SampleTypes::plain_for(op, shape),
-            statistics: None,
-        }
-    }
-
-    /// The statistic that is still to be measured.
-    fn statistic(&self) -> Statistic {
-        match self.statistics {
-            Some(_) => Statistic::None,
-            None => self.op.statistic(),
-        }
-    }
-}
 
 /// Chooses a device for each operation, runs it there, and records device, work and time.
 #[derive(Debug)]
@@ -121,8 +91,8 @@ impl<'a> Executor<'a> {
     /// Options that do not fit the samples, and a GPU that was asked for.
     pub fn keep_to_cpu(&mut self, task: &Task, shape: &Shape, why: &str) -> Result<()> {
         let tasks = slice::from_ref(task);
-        check(tasks)?;
-        let work = work(steps(tasks), shape, Form::Samples);
+        check_types(tasks)?;
+        let work = device_work(tasks, shape, Form::Samples);
         self.choose(work, false, Some(why)).map(drop)
     }
 
@@ -148,21 +118,21 @@ impl<'a> Executor<'a> {
         statistic: Statistic,
         pixels: Pixels,
     ) -> Result<Statistics> {
-        check(tasks)?;
+        check_types(tasks)?;
         let shape = pixels.shape();
         let measured = statistic.work(&shape);
         let work = match tasks {
             [] => measured,
             tasks => {
-                let before = work(steps(tasks), &shape, Form::Samples);
+                let before = device_work(tasks, &shape, Form::Samples);
                 Work {
                     touched: before.touched + measured.touched,
                     ..before
                 }
             }
         };
-        let steps = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
-        match self.choose(work, pixels.are_on_gpu(), steps)? {
+        let only_cpu = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
+        match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
                 let made = run_on_cpu(tasks, image, &mut self.timeline)?
@@ -184,9 +154,9 @@ impl<'a> Executor<'a> {
     /// # Errors
     /// Errors of the device, and options that do not fit the samples.
     pub fn run(&mut self, tasks: &[Task], pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
-        check(tasks)?;
+        check_types(tasks)?;
         let shape = pixels.shape();
-        let work = work(steps(tasks), &shape, form);
+        let work = device_work(tasks, &shape, form);
         let only_cpu = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
         match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
             None => {
@@ -219,18 +189,17 @@ impl<'a> Executor<'a> {
     /// A requested GPU that cannot be used.
     pub fn decoder(
         &mut self,
-        ops: &[&dyn Operation],
+        tasks: &[Task],
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
-        if ops.iter().any(|op| only_on_cpu(*op, shape).is_some()) {
+        if (tasks.iter()).any(|task| only_on_cpu(task.op, shape).is_some()) {
             return Ok(None);
         }
-        let steps = ops.iter().map(|op| (*op, op.statistic()));
         let work = Work {
             decoded: shape.bytes() as u64,
             rate: self.devices.rate(),
-            ..work(steps, shape, form)
+            ..device_work(tasks, shape, form)
         };
         let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
         Ok(gpu.filter(|gpu| self.enter(gpu)))
@@ -293,108 +262,6 @@ impl<'a> Executor<'a> {
             .map_err(|error| error.context(Failed))?
             .in_memory(memory)
     }
-
-    /// Makes an image smaller, where its pixels are.
-    ///
-    /// # Errors
-    /// The GPU's.
-    pub fn reduce(&mut self, fit: Fit, pixels: Pixels) -> Result<Pixels> {
-        let from = pixels.shape();
-        self.where_it_is(
-            pixels,
-            |image, job| fit.cuda(image, job),
-            |image, timeline| {
-                let bytes = (from.bytes() + fit.output(from).bytes()) as u64;
-                timeline.host("fit", bytes, || fit.cpu(image))
-            },
-        )
-    }
-
-    /// Narrows 16-bit samples of 0 to `most` to 8 bits, but for those that were stretched from `ranges`
-    /// (`ops::depth`).
-    ///
-    /// # Errors
-    /// The GPU's.
-    pub fn narrow(
-        &mut self,
-        pixels: Pixels,
-        ranges: &[(Number, Number)],
-        most: u16,
-    ) -> Result<Pixels> {
-        let bytes = 3 * pixels.shape().samples() as u64;
-        let pixels = match most {
-            u16::MAX => pixels,
-            _ => Pixels::Host(self.on_host(pixels)?),
-        };
-        self.where_it_is(
-            pixels,
-            |image, job| depth::narrow_on_gpu(image, ranges, job),
-            |image, timeline| timeline.host("narrow", bytes, || depth::narrow(image, ranges, most)),
-        )
-    }
-
-    /// Changes an image in the memory where it is; on the host where device memory does not hold the
-    /// result beside it.
-    fn where_it_is(
-        &mut self,
-        pixels: Pixels,
-        on_gpu: impl FnOnce(&DeviceImage, &mut Job) -> Result<DeviceImage>,
-        on_host: impl FnOnce(Image, &mut Timeline) -> Image,
-    ) -> Result<Pixels> {
-        if let (Pixels::Device(image), Some(gpu)) = (&pixels, self.devices.opened()) {
-            let made = gpu.job(&mut [], &mut self.timeline, |job| on_gpu(image, job));
-            match made {
-                Err(error) if error.is::<NoMemory>() => {}
-                made => return Ok(Pixels::Device(made.map_err(|error| error.context(Failed))?)),
-            }
-        }
-        let image = self.on_host(pixels)?;
-        Ok(Pixels::Host(on_host(image, &mut self.timeline)))
-    }
-}
-
-/// What running the steps on an image of this shape makes a device move.
-pub fn step_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
-    work(steps(tasks), shape, form)
-}
-
-/// Each operation, and the statistic that is still to be measured for it.
-fn steps<'a>(tasks: &'a [Task]) -> impl Iterator<Item = (&'a dyn Operation, Statistic)> {
-    tasks.iter().map(|task| (task.op, task.statistic()))
-}
-
-/// The bytes that operations move, and the statistics that are measured for them. The image is copied
-/// to the device once, and the last result back.
-fn work<'a>(
-    steps: impl Iterator<Item = (&'a dyn Operation, Statistic)>,
-    shape: &Shape,
-    form: Form,
-) -> Work {
-    let mut all = Work {
-        compressed: match form {
-            Form::Png => shape.bytes() as u64,
-            Form::Samples | Form::Device => 0,
-        },
-        ..Work::default()
-    };
-    for (op, statistic) in steps {
-        let bound = op.work(shape);
-        all.touched += statistic.work(shape).touched + bound.touched;
-        all.transferred = all.transferred.max(bound.transferred);
-    }
-    all
-}
-
-/// Refuses options that do not fit the samples; of several operations it names the one.
-fn check(tasks: &[Task]) -> Result<()> {
-    for task in tasks {
-        let fits = task.op.fits(&task.types);
-        match tasks.len() {
-            1 => fits?,
-            _ => fits.with_context(|| task.op.name())?,
-        }
-    }
-    Ok(())
 }
 
 /// Runs an operation on plain samples on all cores.

@@ -4,10 +4,10 @@
 use super::Resources;
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
-use super::done::{Done, Found};
-use super::errors::{Sentences, unwritten};
+use super::done::{Done, Results};
+use super::errors::{Messages, cannot_write};
 use super::plan::{DecoderWays, FilePlan, PageHeader, Plan, plan};
-use super::stack::StackStatistics;
+use super::stack::SharedStatistics;
 use crate::engine::executor::Executor;
 use crate::formats::format::Field;
 use crate::formats::{Reader, Writer};
@@ -15,7 +15,6 @@ use crate::image::Shape;
 use crate::image::metadata::{Diagnostics, Stretch};
 use crate::ops::Operation;
 use crate::os::{Source, Target};
-use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 
 /// A job: operations on the pages of one or several inputs.
@@ -31,7 +30,7 @@ pub struct Job<'a> {
     /// The diagnostics of all pages so far.
     pub diagnostics: FileDiagnostics,
     /// The numbers that the pages gave so far.
-    pub found: Found,
+    pub results: Results,
     /// The plan of the first page, as text.
     pub first_plan: String,
 }
@@ -48,19 +47,19 @@ pub struct Output<'a> {
 
 /// An input whose pages are processed.
 pub struct Input<'a> {
-    /// The sentences about its errors.
-    pub sentences: Sentences<'a>,
+    /// The messages about its errors.
+    pub messages: Messages<'a>,
     /// Its bytes.
     pub source: &'a Source,
     /// Its decoder.
     pub reader: Reader<'a>,
     /// The position of its pages in the output, if that has the pages of several inputs.
-    pub joined: Option<Joined>,
+    pub position: Option<OutputPosition>,
 }
 
 /// The position of a file's pages in the output that several files become.
 #[derive(Clone, Copy, Debug)]
-pub struct Joined {
+pub struct OutputPosition {
     /// Pages of the files before it.
     pub before: usize,
     /// Pages of all files.
@@ -68,22 +67,21 @@ pub struct Joined {
 }
 
 impl<'a> Job<'a> {
-    /// A job of which no page has been processed yet.
+    /// A job on inputs with this number of pages, none of which has been processed yet.
     pub fn new(
         ops: &'a [&'a dyn Operation],
         output: Option<Output<'a>>,
         resources: &Resources<'a>,
-        timeline: Timeline,
-        diagnostics: FileDiagnostics,
+        pages: usize,
     ) -> Job<'a> {
         let low_memory = |output: &Output| output.destination.low_memory;
         Job {
             ops,
             row_bands: output.as_ref().is_some_and(low_memory),
             output,
-            executor: Executor::new(resources.devices, timeline),
-            diagnostics,
-            found: Found::default(),
+            executor: Executor::new(resources.devices, resources.timeline()),
+            diagnostics: FileDiagnostics::new(pages),
+            results: Results::default(),
             first_plan: String::new(),
         }
     }
@@ -95,7 +93,7 @@ impl<'a> Job<'a> {
     pub fn plan<'p>(
         &self,
         input: &mut Input,
-        shared: &'p StackStatistics,
+        shared: &'p SharedStatistics,
         index: usize,
     ) -> Result<Plan<'p>>
     where
@@ -103,7 +101,7 @@ impl<'a> Job<'a> {
     {
         let header = input
             .header(index)
-            .with_context(|| input.sentences.unread())?;
+            .with_context(|| input.messages.cannot_read())?;
         self.plan_of(header, input, shared)
     }
 
@@ -115,7 +113,7 @@ impl<'a> Job<'a> {
         &self,
         header: PageHeader,
         input: &Input,
-        shared: &'p StackStatistics,
+        shared: &'p SharedStatistics,
     ) -> Result<Plan<'p>>
     where
         'a: 'p,
@@ -125,11 +123,11 @@ impl<'a> Job<'a> {
             shared,
             output: self.output.as_ref().map(|output| output.destination),
             pages: input.output_pages(),
-            whole: input.joined.is_none() && input.reader.is_whole(),
+            whole: input.position.is_none() && input.reader.is_whole(),
             row_bands: self.row_bands,
         };
         let plan = plan(header, &file, self.writer(), self.executor.devices());
-        plan.with_context(|| input.sentences.undone())
+        plan.with_context(|| input.messages.cannot_process())
     }
 
     /// The encoder of the output.
@@ -149,13 +147,13 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// What was done, and the encoder, which has written all pages.
+    /// What was done, and the length of the output.
     pub fn finish(self, first: Shape, damage: Option<String>) -> (Done, Option<u64>) {
         let length = self.writer().map(Writer::length);
         let (warnings, notes) = self.diagnostics.finish();
         let done = Done {
             shape: first,
-            found: self.found,
+            results: self.results,
             warnings,
             notes,
             damage,
@@ -185,7 +183,7 @@ impl Output<'_> {
             );
             Ok(())
         };
-        check().with_context(|| unwritten(&self.destination.path))
+        check().with_context(|| cannot_write(&self.destination.path))
     }
 
     /// Refuses pages that record another scaling than the first one, if the format has one place for all of them.
@@ -195,7 +193,7 @@ impl Output<'_> {
     pub fn check_same_stretch(
         &mut self,
         stretch: Option<Stretch>,
-        joined: Option<Joined>,
+        position: Option<OutputPosition>,
     ) -> Result<()> {
         let Some((_, writer)) = &self.file else {
             return Ok(());
@@ -208,13 +206,13 @@ impl Output<'_> {
         let first = *self.first_stretch.get_or_insert(stretch);
         let check = || {
             ensure!(
-                first == stretch && (stretch.is_none() || joined.is_none()),
+                first == stretch && (stretch.is_none() || position.is_none()),
                 "{} can store only one range for --undo, but each page may have its own: write TIFF",
                 format.name()
             );
             Ok(())
         };
-        check().with_context(|| unwritten(&self.destination.path))
+        check().with_context(|| cannot_write(&self.destination.path))
     }
 }
 
@@ -222,12 +220,12 @@ impl Input<'_> {
     /// Pages of the output.
     fn output_pages(&self) -> usize {
         let own = self.reader.pages().len();
-        self.joined.map_or(own, |joined| joined.pages)
+        self.position.map_or(own, |position| position.pages)
     }
 
     /// The number of a page in the output or, if that has the pages of this input alone, in the file; counted from 1.
     pub fn page_number(&self, header: &PageHeader) -> usize {
-        self.joined.map_or(0, |joined| joined.before) + header.page + 1
+        self.position.map_or(0, |position| position.before) + header.page + 1
     }
 
     /// The header of the page at `index` among the selected pages, which becomes the decoder's current page.

@@ -3,23 +3,20 @@
 mod outliers;
 mod rows;
 
-use super::done::FoundPage;
-use super::errors::unwritten;
+use super::done::PageResult;
+use super::errors::cannot_write;
 use super::job::{Input, Job};
 use super::plan::{Bands, InputDepth, Plan};
-use super::stack::StackStatistics;
-use crate::engine::executor::{Form, Pixels};
+use super::stack::SharedStatistics;
+use crate::engine::executor::{PageWork, Pixels};
 use crate::formats;
-use crate::gpu::NoMemory;
 use crate::image::metadata::{Metadata, Stretch};
 use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, SampleTypes, Statistic, Statistics, Summary};
+use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use outliers::Spread;
 use rows::FirstPass;
-
-/// Pixels of an image that a GPU compresses rather than the host, where it has made it smaller.
-const WORTH_COMPRESSING: usize = 1 << 20;
 
 /// A page as the steps are given it.
 enum PageInput {
@@ -39,7 +36,7 @@ impl<'a> Job<'a> {
     pub fn run_page(
         &mut self,
         input: &mut Input,
-        shared: &StackStatistics,
+        shared: &SharedStatistics,
         index: usize,
     ) -> Result<()> {
         self.record_writing();
@@ -66,7 +63,7 @@ impl<'a> Job<'a> {
     pub fn measure_page(
         &mut self,
         input: &mut Input,
-        shared: &StackStatistics,
+        shared: &SharedStatistics,
         step: usize,
         index: usize,
     ) -> Result<(SampleTypes, Statistics)> {
@@ -87,7 +84,7 @@ impl<'a> Job<'a> {
             pixels = self.change_depth(plan.input_depth, pixels)?;
         }
         let measured = self.executor.measure(before, op.statistic(), pixels);
-        let statistics = measured.map_err(|error| input.sentences.failed(error))?;
+        let statistics = measured.map_err(|error| input.messages.add_context(error))?;
         Ok((types, statistics))
     }
 
@@ -96,7 +93,7 @@ impl<'a> Job<'a> {
     fn load<'p>(
         &mut self,
         input: &mut Input,
-        shared: &'p StackStatistics,
+        shared: &'p SharedStatistics,
         plan: &mut Plan<'p>,
         statistic: Statistic,
     ) -> Result<PageInput>
@@ -107,7 +104,6 @@ impl<'a> Job<'a> {
             if let Some(first) = self.first_pass(input, shared, plan, statistic)? {
                 return Ok(PageInput::Rows(first));
             }
-            plan.is_whole_because("its rows cannot be read in order");
         }
         if let Some(pixels) = self.decode_on_gpu(input, plan)? {
             return Ok(PageInput::Whole(pixels));
@@ -118,7 +114,7 @@ impl<'a> Job<'a> {
             return Ok(PageInput::Numbers(numbers));
         }
         let image = input.reader.decode();
-        let image = image.with_context(|| input.sentences.unread())?;
+        let image = image.with_context(|| input.messages.cannot_read())?;
         if plan.header.decoder.packed {
             self.executor.decoded_on_host(&image.shape());
         }
@@ -135,7 +131,7 @@ impl<'a> Job<'a> {
     fn plan_again<'p>(
         &self,
         input: &Input,
-        shared: &'p StackStatistics,
+        shared: &'p SharedStatistics,
         plan: &mut Plan<'p>,
         maxval: Option<u16>,
     ) -> Result<()>
@@ -159,11 +155,11 @@ impl<'a> Job<'a> {
         if !plan.gpu_can_decode {
             return Ok(None);
         }
-        let sentences = input.sentences;
+        let messages = input.messages;
         let gpu = self
             .executor
-            .decoder(self.ops, &plan.header.shape, plan.form);
-        let Some(gpu) = gpu.map_err(|error| sentences.failed(error))? else {
+            .decoder(&plan.steps, &plan.header.shape, plan.step_form);
+        let Some(gpu) = gpu.map_err(|error| messages.add_context(error))? else {
             return Ok(None);
         };
         let decoded = match input.reader.packed() {
@@ -172,7 +168,7 @@ impl<'a> Job<'a> {
                 timeline.packed(packed.len() as u64, &input.source.traffic.take());
                 let decoded = self.executor.decode_packed(packed, gpu);
                 self.executor.timeline.begin_codec();
-                decoded.map_err(|error| sentences.failed(error))?
+                decoded.map_err(|error| messages.add_context(error))?
             }
             Err(unsuited) => Err(unsuited),
         };
@@ -241,46 +237,49 @@ impl<'a> Job<'a> {
             .extend(summary.warnings.iter().cloned());
         let outliers = spread.and_then(|spread| spread.hint(&summary.ranges));
         plan.diagnostics.hints.extend(outliers);
-        let OpResult::Image(mut pixels) = result else {
-            self.executor.timeline.begin_codec();
-            self.keep_numbers(input, plan, result)?;
-            return Ok(summary);
-        };
-        if let Some(most) = plan.to_eight_bits {
-            let narrowed = self
-                .executor
-                .narrow(pixels, plan.scaled_ranges(&summary), most);
-            pixels = narrowed.map_err(|error| input.sentences.failed(error))?;
+        match result {
+            OpResult::Image(pixels) => {
+                let metadata = self.output_metadata(input, plan, summary.stretch)?;
+                self.encode(plan, pixels, metadata)?;
+            }
+            numbers => {
+                self.executor.timeline.begin_codec();
+                self.keep_numbers(input, plan, numbers)?;
+            }
         }
-        let metadata = self.output_metadata(input, plan, summary.stretch)?;
-        if let Some(fit) = plan.fit {
-            let reduced = self.executor.reduce(fit, pixels);
-            pixels = reduced.map_err(|error| input.sentences.failed(error))?;
-        }
-        self.encode(input, plan, pixels, metadata)?;
         Ok(summary)
     }
 
-    /// Runs the steps on a whole page. Where device memory holds the page that a GPU decoded, but not a result beside it, the
-    /// host decodes the page again, and the steps run in bands.
+    /// Runs the plan of a page on its samples.
     fn run_steps(
         &mut self,
         input: &mut Input,
         plan: &Plan,
         pixels: Pixels,
     ) -> Result<Executed<Pixels>> {
-        let was_on_gpu = pixels.are_on_gpu();
-        let mut executed = self.executor.run(&plan.steps, pixels, plan.form);
-        if was_on_gpu && executed.as_ref().is_err_and(|error| error.is::<NoMemory>()) {
-            self.executor.timeline.begin_codec();
+        let messages = input.messages;
+        let bytes = plan.header.shape.bytes() as u64;
+        let mut decode_again = |timeline: &mut Timeline| {
+            timeline.begin_codec();
             let image = input.reader.decode();
-            let image = image.with_context(|| input.sentences.unread())?;
-            self.record_decoding(input, plan);
-            executed = self
-                .executor
-                .run(&plan.steps, Pixels::Host(image), plan.form);
-        }
-        executed.map_err(|error| input.sentences.failed(error))
+            let image = image.with_context(|| messages.cannot_read())?;
+            timeline.decoded(bytes, &input.source.traffic.take());
+            Ok(image)
+        };
+        let work = PageWork {
+            steps: &plan.steps,
+            step_form: plan.step_form,
+            to_eight_bits: plan.to_eight_bits,
+            fit: plan.fit,
+            output_form: plan.output_form,
+            pixels,
+            decode_again: &mut decode_again,
+            messages,
+        };
+        let mut executed = self.executor.run_set(vec![work]);
+        executed
+            .pop()
+            .context("internal error: a page has no result")?
     }
 
     /// The metadata of the result, whose values were scaled as `stretch` says.
@@ -294,7 +293,7 @@ impl<'a> Job<'a> {
         stretch: Option<Stretch>,
     ) -> Result<Metadata> {
         let stretch = plan.recorded_stretch(stretch);
-        let stretch = stretch.with_context(|| input.sentences.undone())?;
+        let stretch = stretch.with_context(|| input.messages.cannot_process())?;
         let mut diagnostics = std::mem::take(&mut plan.diagnostics);
         let metadata = plan.output_metadata(stretch, &mut diagnostics);
         plan.diagnostics = diagnostics;
@@ -303,19 +302,13 @@ impl<'a> Job<'a> {
                 output.check_stretch_field()?;
             }
             let recorded = metadata.stretch.clone().and_then(Result::ok);
-            output.check_same_stretch(recorded, input.joined)?;
+            output.check_same_stretch(recorded, input.position)?;
         }
         Ok(metadata)
     }
 
     /// Adds a whole page to the output.
-    fn encode(
-        &mut self,
-        input: &Input,
-        plan: &mut Plan,
-        pixels: Pixels,
-        metadata: Metadata,
-    ) -> Result<()> {
+    fn encode(&mut self, plan: &mut Plan, pixels: Pixels, metadata: Metadata) -> Result<()> {
         let Some(output) = &mut self.output else {
             return Ok(());
         };
@@ -328,14 +321,9 @@ impl<'a> Job<'a> {
             shape == planned,
             "internal error: the plan gives {planned}, and the result has {shape}"
         );
-        let form = match writer.is_for_gpu() && shape.pixels() >= WORTH_COMPRESSING {
-            true => Form::Png,
-            false => Form::Samples,
-        };
         let effect = plan.last_effect();
         let diagnostics = &mut plan.diagnostics;
-        let pixels = self.executor.delivered(pixels, form);
-        let written = match pixels.map_err(|error| input.sentences.failed(error))? {
+        let written = match pixels {
             Pixels::Deflated(deflated) => {
                 self.executor.timeline.begin_codec();
                 writer.deflated(&deflated, metadata, effect, diagnostics)
@@ -347,7 +335,7 @@ impl<'a> Job<'a> {
             }
         };
         self.executor.timeline.unwritten = shape.bytes() as u64;
-        written.with_context(|| unwritten(&output.destination.path))
+        written.with_context(|| cannot_write(&output.destination.path))
     }
 
     /// Keeps the numbers that the operation gave for a page.
@@ -357,7 +345,7 @@ impl<'a> Job<'a> {
     fn keep_numbers(&mut self, input: &Input, plan: &Plan, result: OpResult<Pixels>) -> Result<()> {
         let signed = plan.last_is_given_signed();
         match result {
-            OpResult::Totals(totals) => self.found.totals.push(Totals {
+            OpResult::Totals(totals) => self.results.totals.push(Totals {
                 page: plan.header.page + 1,
                 one_of_several: input.reader.pages().len() > 1,
                 signed,
@@ -365,8 +353,8 @@ impl<'a> Job<'a> {
             }),
             OpResult::Counts(mut counts) => {
                 counts.signed = signed;
-                let joined = self.found.count(counts);
-                joined.with_context(|| input.sentences.undone())?;
+                let added = self.results.count(counts);
+                added.with_context(|| input.messages.cannot_process())?;
             }
             OpResult::Image(_) => bail!("an image is no number"),
         }
@@ -376,10 +364,10 @@ impl<'a> Job<'a> {
     /// Keeps what the user should know of a page that has been processed.
     fn finish_page(&mut self, input: &Input, mut plan: Plan, summary: Summary) {
         if self.first_plan.is_empty() {
-            plan.place.clone_from(&self.executor.device);
+            plan.device.clone_from(&self.executor.device);
             self.first_plan = plan.to_string();
         }
-        let page = FoundPage {
+        let page = PageResult {
             page: input.page_number(&plan.header),
             shape: plan.header.shape,
             signed: plan.header.metadata.signed,
@@ -391,6 +379,6 @@ impl<'a> Job<'a> {
             diagnostics.notes.push(page.scaled());
         }
         self.diagnostics.add(page.page, diagnostics);
-        self.found.pages.push(page);
+        self.results.pages.push(page);
     }
 }

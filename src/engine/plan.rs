@@ -7,12 +7,11 @@ mod metadata;
 mod text;
 
 use super::destination::Destination;
-use super::stack::StackStatistics;
-use crate::engine::executor::{self, Form, Task};
+use super::stack::SharedStatistics;
+use super::task::{Form, Task, device_work};
 use crate::formats::gpu::decode;
 use crate::formats::{Bands as RowBands, Format, Writer};
 use crate::gpu::Devices;
-use crate::image::buffer::Buffer;
 use crate::image::metadata::{Alpha, Diagnostics, Effect, Metadata};
 use crate::image::number::Number;
 use crate::image::{Depth, Shape, Values};
@@ -29,11 +28,11 @@ const LEAST_IN_BLOCKS: usize = 4 << 20;
 /// Bytes of a page from which on it is processed in bands of rows, where memory is short.
 const LEAST_IN_ROWS: usize = 2 << 20;
 
+/// Pixels of a page from which on a GPU compresses it, after the GPU has changed or reduced the result of the steps.
+const LEAST_TO_COMPRESS: usize = 1 << 20;
+
 /// Bytes of a band of rows for each thread.
 const BAND_OF_A_THREAD: usize = 1 << 20;
-
-/// The most copies of a band in memory at a time: read, joined, of other samples, changed and encoded.
-const BAND_COPIES: usize = 8;
 
 /// A page as its header describes it.
 #[derive(Clone, Debug)]
@@ -73,7 +72,7 @@ pub struct FilePlan<'a> {
     /// The operations, in order.
     pub ops: &'a [&'a dyn Operation],
     /// The statistics that pages share.
-    pub shared: &'a StackStatistics,
+    pub shared: &'a SharedStatistics,
     /// Where the result goes, and how it is written; `None` for numbers.
     pub output: Option<&'a Destination>,
     /// Pages of the output.
@@ -108,9 +107,11 @@ pub struct Plan<'a> {
     /// Whether a GPU that runs the steps can decode the page too.
     pub gpu_can_decode: bool,
     /// The form in which a GPU returns the result of the last step.
-    pub form: Form,
+    pub step_form: Form,
+    /// The form in which a GPU returns the output.
+    pub output_form: Form,
     /// The device that will run the steps by today's estimate, and why.
-    pub place: String,
+    pub device: String,
     /// What the user should know before anything is done.
     pub diagnostics: Diagnostics,
     /// The metadata after all steps but the last, and the shape, at its stored depth, that they describe.
@@ -181,7 +182,8 @@ pub fn plan<'a>(
     }
     let mut plan = Plan {
         gpu_can_decode: gpu_can_decode(&header, output),
-        form: form(output, writer, &prepared),
+        step_form: step_form(output, writer, &prepared),
+        output_form: Form::Samples,
         metadata: header.metadata.clone(),
         described: header.shape,
         header,
@@ -195,7 +197,7 @@ pub fn plan<'a>(
             .and_then(|output| output.fit)
             .filter(|fit| fit.output(result) != result),
         bands: Bands::Whole,
-        place: String::new(),
+        device: String::new(),
         diagnostics,
         output,
         pages: file.pages,
@@ -207,7 +209,8 @@ pub fn plan<'a>(
         plan.result.depth = Depth::Eight;
     }
     plan.choose_bands(file.row_bands, writer);
-    plan.place = devices.foresee(&executor::step_work(&plan.steps, &plan.prepared, plan.form));
+    plan.output_form = output_form(writer, &plan.output_shape());
+    plan.device = devices.foresee(&device_work(&plan.steps, &plan.prepared, plan.step_form));
     Ok(plan)
 }
 
@@ -324,11 +327,6 @@ impl<'a> Plan<'a> {
         let row = shape.row() * shape.depth.bytes();
         let band = BAND_OF_A_THREAD * rayon::current_num_threads();
         let rows = band.div_ceil(encoder.unit * row) * encoder.unit;
-        // The passes over the bands cannot report that memory is missing: they would end the program.
-        let copies = BAND_COPIES.saturating_mul(rows.min(shape.height));
-        if Buffer::<u8>::zeroed(copies.saturating_mul(row)).is_err() {
-            return Err("there is not enough memory for a band of its rows");
-        }
         Ok(Bands::Rows { rows, encoder })
     }
 }
@@ -408,9 +406,17 @@ fn gpu_can_decode(header: &PageHeader, output: Option<&Destination>) -> bool {
         && !output.is_some_and(wider)
 }
 
-/// The form in which a GPU returns the result: it stays there if its samples still need a change, and is deflated if the
-/// output is a PNG.
-fn form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shape) -> Form {
+/// The form in which a GPU returns the output: deflated for a large PNG. The host compresses a small one sooner.
+fn output_form(writer: Option<&Writer>, shape: &Shape) -> Form {
+    match writer {
+        Some(writer) if writer.is_for_gpu() && shape.pixels() >= LEAST_TO_COMPRESS => Form::Png,
+        _ => Form::Samples,
+    }
+}
+
+/// The form in which a GPU returns the result of the steps: it stays there if its samples still need a change, and is
+/// deflated if the output is a PNG.
+fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shape) -> Form {
     let depth = output.and_then(|output| output.depth);
     let loses_bits = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
     if loses_bits || output.is_some_and(|output| output.fitted(*shape) != *shape) {

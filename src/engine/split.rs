@@ -1,10 +1,12 @@
 //! The pages of a stack, each to a file of its own, with the statistics that they share.
 
-use super::diagnostics::FileDiagnostics;
-use super::errors::Sentences;
+use super::done::Warning;
+use super::errors::Messages;
 use super::job::{Input, Job, Output};
-use super::stack::StackStatistics;
-use super::{Account, Destination, Done, Resources, attempt, with_fallback};
+use super::stack::SharedStatistics;
+use super::{
+    Destination, Done, HasWarnings, NamedSource, Resources, RunRecord, process_once, with_fallback,
+};
 use crate::formats::{Pages, Reader};
 use crate::image::metadata::Place;
 use crate::ops::{Operation, chain};
@@ -17,16 +19,29 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct OpenStack {
     source: Source,
-    statistics: StackStatistics,
+    statistics: SharedStatistics,
     pages: Vec<Place>,
+    /// Warnings about the file.
+    warnings: Vec<Warning>,
     /// The time of measuring.
     timeline: Timeline,
+}
+
+impl HasWarnings for OpenStack {
+    fn add_warning(&mut self, text: String) {
+        self.warnings.push(Warning { text, hint: None });
+    }
 }
 
 impl OpenStack {
     /// Where the selected pages are.
     pub fn pages(&self) -> &[Place] {
         &self.pages
+    }
+
+    /// Warnings about the file; those about a page come with the page.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// The time that measuring took.
@@ -47,56 +62,64 @@ pub fn open_stack(
     resources: &Resources,
     passes: Option<&Passes>,
 ) -> Result<OpenStack> {
-    let sentences = Sentences {
+    let measure = || measure_stack(ops, input, template, resources, passes);
+    with_fallback(measure, input != Path::new("-"), resources.devices)
+}
+
+fn measure_stack(
+    ops: &[&dyn Operation],
+    input: &Path,
+    template: &Destination,
+    resources: &Resources,
+    passes: Option<&Passes>,
+) -> Result<OpenStack> {
+    let messages = Messages {
         verb: chain::verb(ops),
         input,
     };
-    let unread = || sentences.unread();
-    let source = match resources.only_files {
-        true => Source::open_file(input),
-        false => Source::open(input),
-    };
-    let source = source.with_context(unread)?;
+    let cannot_read = || messages.cannot_read();
+    let source = resources.open(input).with_context(cannot_read)?;
     // A scope of its own: at its end nothing borrows the source any more.
-    let (pages, statistics, timeline) = {
-        let reader = Reader::open(&source, &resources.reading).with_context(unread)?;
+    let (pages, statistics, job) = {
+        let reader = Reader::open(&source, &resources.reading).with_context(cannot_read)?;
         let pages = reader.places();
-        let mut timeline = Timeline::default();
-        timeline.gpu_times = resources.gpu_times;
         let output = Output {
             destination: template,
             file: None,
             first_stretch: None,
         };
-        let diagnostics = FileDiagnostics::new(None, pages.len());
-        let mut job = Job::new(ops, Some(output), resources, timeline, diagnostics);
+        let mut job = Job::new(ops, Some(output), resources, pages.len());
+        job.diagnostics.add_of_file(reader.left_out());
         let mut input = Input {
-            sentences,
+            messages,
             source: &source,
             reader,
-            joined: None,
+            position: None,
         };
-        let statistics = StackStatistics::measure(&mut job, &mut input)?;
-        (pages, statistics, job.executor.timeline)
+        let statistics = SharedStatistics::measure(&mut job, &mut input)?;
+        (pages, statistics, job)
     };
     if let Some(passes) = passes {
-        passes.check(input, &source).with_context(unread)?;
+        passes.check(input, &source).with_context(cannot_read)?;
     }
+    let (warnings, _) = job.diagnostics.finish();
     Ok(OpenStack {
         source,
         statistics,
         pages,
-        timeline,
+        warnings,
+        timeline: job.executor.timeline,
     })
 }
 
 /// Runs operations on one page of a stack, counted from 1 in its file, and writes it to a file of its own.
 ///
 /// # Errors
-/// As `one_image`'s.
-pub fn stack_page(
+/// As `process_file`.
+pub fn process_stack_page(
     ops: &[&dyn Operation],
-    (input, stack): (&Path, &OpenStack),
+    input: &Path,
+    stack: &OpenStack,
     page: usize,
     output: &Destination,
     resources: &Resources,
@@ -107,7 +130,11 @@ pub fn stack_page(
         reading,
         ..*resources
     };
-    let known = (input, Some(&stack.source), Some(&stack.statistics));
-    let attempt = || attempt(ops, known, Some(output), resources, Account::NONE);
-    with_fallback(attempt, Path::new(""), resources.devices)
+    let input = NamedSource {
+        path: input,
+        source: &stack.source,
+    };
+    let shared = Some(&stack.statistics);
+    let attempt = || process_once(ops, input, shared, Some(output), resources, RunRecord::NONE);
+    with_fallback(attempt, true, resources.devices)
 }

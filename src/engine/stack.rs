@@ -10,7 +10,7 @@ use anyhow::Result;
 /// The statistic of each kind of page, measured over all pages of that kind, for each operation that
 /// shares one among pages.
 #[derive(Debug, Default)]
-pub struct StackStatistics(Vec<(Kind, Statistics)>);
+pub struct SharedStatistics(Vec<(Kind, Statistics)>);
 
 /// The operation, counted from 0, and the kind of page that it is given: the type of the samples, the
 /// number of channels, and for an operation that does each by itself the place on the axis of channels.
@@ -22,15 +22,15 @@ fn kind((step, op): (usize, &dyn Operation), types: &SampleTypes, place: usize) 
     (step, types.read, types.channels, place)
 }
 
-impl StackStatistics {
+impl SharedStatistics {
     /// Reads all pages of a stack once for each operation that wants a shared statistic, and measures the result of the
     /// operations before it. The pixels are not kept. Its stages are recorded under names of their own.
-    pub fn measure(job: &mut Job, input: &mut Input) -> Result<StackStatistics> {
-        let mut stack = StackStatistics::default();
+    pub fn measure(job: &mut Job, input: &mut Input) -> Result<SharedStatistics> {
+        let mut stack = SharedStatistics::default();
         if input.reader.pages().len() == 1 {
             return Ok(stack);
         }
-        for step in StackStatistics::steps(job.ops) {
+        for step in SharedStatistics::steps(job.ops) {
             stack.add(step, job, input)?;
         }
         Ok(stack)
@@ -64,9 +64,9 @@ impl StackStatistics {
         job.executor.timeline.measuring = false;
         let channels = (input.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
         if channels > 1 && !op.per_channel() {
-            job.diagnostics.add_of_file(format!(
+            job.diagnostics.add_of_file(Some(format!(
                 "its {channels} channels share one range (use --per-channel for separate ranges)"
-            ));
+            )));
         }
         for (kind, statistics) in found {
             match self.0.iter_mut().find(|(known, _)| *known == kind) {

@@ -1,6 +1,6 @@
 //! Files that a GPU decodes, processes and writes.
 
-use gpuimg::internals::engine::{Destination, Done, Resources, one_image};
+use gpuimg::internals::engine::{Destination, Done, Resources, RunRecord, process_file};
 use gpuimg::internals::formats::{Options, Reading};
 use gpuimg::internals::gpu::{Choice, Devices, Work};
 use gpuimg::internals::ops::Operation;
@@ -32,10 +32,16 @@ pub fn processed(
         devices,
         budget: None,
         reading: Reading::default(),
-        only_files: false,
+        require_regular_file: false,
         gpu_times: true,
     };
-    let done = one_image(&[op], input, Some(&destination(output)), &resources);
+    let done = process_file(
+        &[op],
+        input,
+        Some(&destination(output)),
+        &resources,
+        RunRecord::NONE,
+    );
     done.map_err(|error| format!("{error:#}"))
 }
 

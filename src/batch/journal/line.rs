@@ -2,7 +2,7 @@
 
 use super::is_below;
 use crate::batch::key::Job;
-use crate::engine::Finished;
+use crate::engine::CompleteOutput;
 use crate::os::{FileRecord, Identity, Samples};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -43,7 +43,7 @@ pub struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// The line for an output.
-    pub fn new(name: &Path, finished: &Finished, job: &'a Job) -> Line<'a> {
+    pub fn new(name: &Path, finished: &CompleteOutput, job: &'a Job) -> Line<'a> {
         let input = finished.input.as_ref();
         Line {
             v: VERSION,

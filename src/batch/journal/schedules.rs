@@ -3,7 +3,7 @@
 use super::{Journal, Sight, Verdict};
 use crate::batch::item::Item;
 use crate::batch::key::Job;
-use crate::engine::Finished;
+use crate::engine::CompleteOutput;
 use crate::os::sync::explore::explore;
 use crate::os::sync::thread;
 use crate::os::{Identity, Source};
@@ -53,7 +53,7 @@ fn no_line_is_lost_while_the_journal_is_shortened() {
             let output = item.output.as_ref().expect("named");
             let mut input = Source::open_file(&item.input).expect("there");
             input.keep_digest();
-            let finished = Finished {
+            let finished = CompleteOutput {
                 output: Identity::at(output).expect("there"),
                 input: input.record().expect("read"),
                 damaged: false,

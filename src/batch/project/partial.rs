@@ -10,7 +10,7 @@ use super::{Facts, First, finished, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
 use crate::batch::shard::{Parts, Shard, WholeSet};
-use crate::engine::Made;
+use crate::engine::CombinedImage;
 use crate::formats::Reading;
 use crate::formats::fits::exposure::Exposures;
 use crate::ops::project::{Accumulator, Project};
@@ -112,7 +112,7 @@ impl Partial {
     ///
     /// # Errors
     /// A missing part, no image, a first image that cannot be read any more, a sum that does not fit.
-    pub fn finish(self) -> Result<(Made, First)> {
+    pub fn finish(self) -> Result<(CombinedImage, First)> {
         self.parts.whole()?;
         let known = self.known.context("no images were projected")?;
         let (_, path) = &known.first;

@@ -6,7 +6,7 @@ use crate::batch::conversion::Conversion;
 use crate::batch::format_of;
 use crate::batch::naming::Naming;
 use crate::engine::options::Common;
-use crate::engine::{Destination, Resources, is_unwritten, one_source};
+use crate::engine::{Destination, NamedSource, Resources, is_write_error, process_source};
 use crate::formats::Headerless;
 use crate::gpu::Devices;
 use crate::ops::Operation;
@@ -70,7 +70,7 @@ pub fn frames(
         devices: &devices,
         budget: None,
         reading: common.reading,
-        only_files: false,
+        require_regular_file: false,
         gpu_times: common.stats.is_some(),
     };
     let begun = Instant::now();
@@ -91,7 +91,11 @@ pub fn frames(
                     path,
                     ..template.clone()
                 };
-                one_source(ops, (input, &source), Some(&destination), &resources)
+                let input = NamedSource {
+                    path: input,
+                    source: &source,
+                };
+                process_source(ops, input, Some(&destination), &resources)
             }
             // Nothing says where the next one begins.
             Err(error) => {
@@ -120,7 +124,7 @@ pub fn frames(
             }
             Err(error) => {
                 // A pipe whose reader has gone takes no later frame either.
-                let is_over = asked.naming.path() == input && is_unwritten(&error, input);
+                let is_over = asked.naming.path() == input && is_write_error(&error);
                 print_error(&with_frame_number(error, number));
                 times.files.failed += 1;
                 outcome = Outcome::SomeFailed;

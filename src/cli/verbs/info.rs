@@ -4,7 +4,7 @@
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Item;
 use crate::engine::options::Common;
-use crate::engine::{Resources, one_source};
+use crate::engine::{NamedSource, Resources, process_source};
 use crate::formats::Reader;
 use crate::gpu::{Choice, Devices};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Resolution, Unit};
@@ -172,15 +172,27 @@ fn range_of_all_pages(
         devices: &devices,
         budget: None,
         reading: common.reading,
-        only_files: false,
+        require_regular_file: false,
         gpu_times: false,
     };
     let all = Sum {
         all: true,
         nan: None,
     };
-    let done = one_source(&[&all], (input, source), None, &resources)?;
-    let ranges = done.found.totals.iter().filter_map(|totals| totals.range());
+    let done = process_source(
+        &[&all],
+        NamedSource {
+            path: input,
+            source,
+        },
+        None,
+        &resources,
+    )?;
+    let ranges = done
+        .results
+        .totals
+        .iter()
+        .filter_map(|totals| totals.range());
     Ok(ranges.reduce(|(min, max), (low, high)| {
         let less = |a: Number, b: Number| a.as_f64() < b.as_f64();
         (

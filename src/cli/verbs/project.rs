@@ -6,7 +6,7 @@ use crate::batch::project::{First, Projecting};
 use crate::batch::shard::{Shard, WholeSet};
 use crate::batch::{inputs as found, output_paths};
 use crate::engine::options::Common;
-use crate::engine::{Destination, Made};
+use crate::engine::{CombinedImage, Destination};
 use crate::formats::format;
 use crate::image::metadata::Metadata;
 use crate::ops::project::{Project, Projection};
@@ -95,14 +95,14 @@ fn keep_shard(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
 
 /// Writes the result, and tells what its metadata do not keep.
 pub(super) fn write_and_report(
-    made: Vec<Made>,
+    made: Vec<CombinedImage>,
     to: &Destination,
     target: Target,
     first: &First,
     verbose: bool,
     quiet: bool,
 ) -> Result<()> {
-    let mut written = Made::write(made, to, target)?;
+    let mut written = CombinedImage::write(made, to, target)?;
     // Each page may say the same.
     written.warnings.dedup();
     written.notes.dedup();

@@ -1,7 +1,7 @@
 //! One image by itself, for every verb that takes one.
 
 use crate::engine::options::Common;
-use crate::engine::{Account, Destination, Done, Resources, one_image_of};
+use crate::engine::{Destination, Done, Resources, RunRecord, process_file};
 use crate::gpu::Devices;
 use crate::ops::{Operation, chain};
 use crate::os::Passes;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// `--stats` asks for it, where the time went. `passes` has the inputs as an earlier pass saw them.
 ///
 /// # Errors
-/// Those of `one_image`.
+/// As `process_file`.
 pub fn single(
     ops: &[&dyn Operation],
     input: &Path,
@@ -30,14 +30,14 @@ pub fn single(
         devices: &devices,
         budget: None,
         reading: common.reading,
-        only_files: false,
+        require_regular_file: false,
         gpu_times: common.stats.is_some(),
     };
-    let account = Account {
+    let record_of_run = RunRecord {
         passes,
-        ..Account::NONE
+        ..RunRecord::NONE
     };
-    let done = one_image_of(ops, input, output, &resources, account)?;
+    let done = process_file(ops, input, output, &resources, record_of_run)?;
     describe(&done, &input.shown(), common, quiet);
     let Some(form) = &common.stats else {
         return Ok(done);
@@ -53,6 +53,7 @@ pub fn single(
     );
     let mut times = Report {
         title: console::printable(&title).into(),
+        plan: done.plan.clone(),
         timeline: Some(done.timeline.clone()),
         wall: done.timeline.wall(),
         ..report(ops, &devices)
@@ -69,14 +70,11 @@ pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
     if quiet {
         return;
     }
-    for sentence in done.sentences(common.verbose) {
-        console::tell(&format!(
-            "gpuimg: {}",
-            sentence.text.replace("{file}", file)
-        ));
+    for message in done.messages(common.verbose) {
+        console::tell(&format!("gpuimg: {}", message.text.replace("{file}", file)));
     }
     // With --verbose a note has them.
-    let pages = done.found.pages.iter();
+    let pages = done.results.pages.iter();
     let mut last = String::new();
     for page in pages.filter(|page| page.announces && !common.verbose) {
         let scaled = page.scaled();
@@ -110,7 +108,7 @@ pub fn report(ops: &[&dyn Operation], devices: &Devices) -> Report {
 pub fn record(times: &mut Report, done: &Done, file: &str, common: &Common) {
     times.files.done += 1;
     times.files.failed += usize::from(done.damage.is_some());
-    times.add(&done.timeline, &done.device, done.found.pages.len());
+    times.add(&done.timeline, &done.device, done.results.pages.len());
     if common.draws() {
         times.tracks.push(Track {
             name: file.into(),

@@ -5,7 +5,7 @@ use crate::batch::conversion::Conversion;
 use crate::batch::naming::Numbers;
 use crate::batch::{format_of, item::Item};
 use crate::engine::options::Common;
-use crate::engine::{Destination, Done, OpenStack, Resources, open_stack, stack_page};
+use crate::engine::{Destination, Done, OpenStack, Resources, open_stack, process_stack_page};
 use crate::gpu::Devices;
 use crate::ops::Operation;
 use crate::os;
@@ -38,12 +38,16 @@ pub fn split(
             devices: &devices,
             budget: None,
             reading: common.reading,
-            only_files: !item.may_be_stream,
+            require_regular_file: !item.may_be_stream,
             gpu_times: common.stats.is_some(),
         };
         let passes = asked.items.passes.as_ref();
         let each = open_stack(ops, &item.input, template, &resources, passes).and_then(|stack| {
             times.totals.add(stack.timeline());
+            for warning in stack.warnings().iter().filter(|_| !quiet) {
+                let name = item.input.shown();
+                console::tell(&format!("gpuimg: warning: {name}: {}", warning.text));
+            }
             let mut tell = |done: Result<Done>, name: String| match done {
                 Ok(done) => {
                     describe(&done, &name, common, quiet);
@@ -124,13 +128,7 @@ fn pages(
             let folder = os::parent(&destination.path);
             format!("cannot create the folder {}", folder.shown())
         })?;
-        let done = stack_page(
-            ops,
-            (&item.input, stack),
-            place.page,
-            &destination,
-            resources,
-        );
+        let done = process_stack_page(ops, &item.input, stack, place.page, &destination, resources);
         tell(done, format!("{}, page {}", item.input.shown(), place.page))?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::single::{describe, record, report};
 use crate::batch::conversion::Conversion;
 use crate::engine::options::Common;
-use crate::engine::{Destination, Resources, many_images};
+use crate::engine::{Destination, Resources, StackInput, process_into_stack};
 use crate::gpu::Devices;
 use crate::ops::Operation;
 use crate::os::console;
@@ -38,21 +38,22 @@ pub fn stack(
         devices: &devices,
         budget: None,
         reading: common.reading,
-        only_files: false,
+        require_regular_file: false,
         gpu_times: common.stats.is_some(),
     };
-    let inputs = items
-        .items
-        .iter()
-        .map(|item| (&*item.input, !item.may_be_stream));
+    let inputs = items.items.iter().map(|item| StackInput {
+        path: &item.input,
+        must_be_regular: !item.may_be_stream,
+    });
     let inputs: Vec<_> = inputs.collect();
-    let done = many_images(ops, &inputs, &output, &resources)?;
+    let done = process_into_stack(ops, &inputs, &output, &resources)?;
     let name = output.path.shown().into_owned();
     describe(&done, &name, common, quiet);
     if let Some(form) = &common.stats {
         let mut times = Report {
             title: console::printable(&format!("{} files → {name}: {}", inputs.len(), done.shape))
                 .into(),
+            plan: done.plan.clone(),
             timeline: Some(done.timeline.clone()),
             wall: done.timeline.wall(),
             ..report(ops, &devices)

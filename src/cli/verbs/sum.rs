@@ -28,7 +28,7 @@ pub fn run(
             // It is named on standard error.
             Err(_) => return Ok(()),
         };
-        for totals in &done.found.totals {
+        for totals in &done.results.totals {
             let line = if json {
                 totals.json(input)?
             } else {

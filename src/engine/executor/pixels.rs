@@ -1,6 +1,7 @@
 //! The pixels of an image in one of three places or forms: in host memory, in a GPU's memory, or
 //! deflated for a PNG.
 
+use crate::engine::task::Form;
 use crate::formats::deflated::{Deflated, Segments};
 use crate::formats::gpu::png;
 use crate::gpu::job::Job;
@@ -34,17 +35,6 @@ impl Pixels {
     pub fn are_on_gpu(&self) -> bool {
         matches!(self, Pixels::Device(_))
     }
-}
-
-/// The form in which a result is requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Samples.
-    Samples,
-    /// Deflated for a PNG, if a GPU makes the result.
-    Png,
-    /// Samples in the memory of the GPU that made the result, for what is still to be done to it.
-    Device,
 }
 
 /// The result that a GPU left in the memory of its job.

@@ -1,12 +1,13 @@
 //! A page in bands of rows, so that it is never in memory as a whole. Two passes decode it: the first checks all of the
 //! file and measures the statistic, the second changes and encodes one band after the other.
 
-use crate::engine::errors::unwritten;
+use crate::engine::errors::cannot_write;
 use crate::engine::job::{Input, Job};
 use crate::engine::plan::{Bands, Plan};
-use crate::engine::stack::StackStatistics;
+use crate::engine::stack::SharedStatistics;
 use crate::formats::each_band;
 use crate::image::Image;
+use crate::image::buffer::Buffer;
 use crate::ops::{Join, Statistic, Statistics, Summary, depth};
 use crate::timing::{BandClock, Timeline};
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,6 +15,20 @@ use std::time::{Duration, Instant};
 
 /// Why the CPU does the work.
 const WHY: &str = "it is processed in bands of rows to save memory";
+
+/// The most copies of a band in memory at a time: read, joined, of other samples, changed and encoded.
+const BAND_COPIES: usize = 8;
+
+/// Whether memory holds all copies of a band. The passes over the bands cannot report that memory is missing: they would end
+/// the program.
+fn memory_holds_bands(plan: &Plan) -> bool {
+    let Bands::Rows { rows, .. } = plan.bands else {
+        return false;
+    };
+    let shape = plan.header.shape;
+    let band = rows.min(shape.height) * shape.row() * shape.depth.bytes();
+    Buffer::<u8>::zeroed(BAND_COPIES.saturating_mul(band)).is_ok()
+}
 
 /// What the first pass over a page finds.
 pub struct FirstPass {
@@ -25,20 +40,20 @@ pub struct FirstPass {
     warning: Option<String>,
     /// The largest value that the header names, unless a sample is larger.
     maxval: Option<u16>,
-    /// Whether only the plain method decodes the file.
-    plainly: bool,
+    /// Whether only the serial method decodes the file.
+    serial: bool,
 }
 
 impl<'a> Job<'a> {
-    /// Checks the whole file, and measures a statistic of what the operation is given. `None`: a row cannot be read; what is
-    /// wrong with the page is found when it is decoded as a whole.
+    /// Checks the whole file, and measures a statistic of the samples that the operation is given. `None`: a row cannot be
+    /// read, as a diagnostic says, and the page is decoded as a whole.
     ///
     /// # Errors
     /// A GPU that was asked for, and options that do not fit the samples.
     pub(super) fn first_pass<'p>(
         &mut self,
         input: &Input,
-        shared: &'p StackStatistics,
+        shared: &'p SharedStatistics,
         plan: &mut Plan<'p>,
         statistic: Statistic,
     ) -> Result<Option<FirstPass>>
@@ -46,37 +61,50 @@ impl<'a> Job<'a> {
         'a: 'p,
     {
         let [task] = &plan.steps[..] else {
-            bail!("several steps have no bands of rows");
+            bail!("internal error: several steps have no bands of rows");
         };
+        if !memory_holds_bands(plan) {
+            plan.is_whole_because("there is not enough memory for a band of its rows");
+            return Ok(None);
+        }
         let kept = self.executor.keep_to_cpu(task, &plan.prepared, WHY);
-        kept.map_err(|error| input.sentences.failed(error))?;
+        kept.map_err(|error| input.messages.add_context(error))?;
         let was_measuring = std::mem::replace(&mut self.executor.timeline.measuring, true);
-        let first = [false, true]
-            .into_iter()
-            .find_map(|plainly| self.measure_rows(input, plan, statistic, plainly));
+        let mut first = self.measure_rows(input, plan, statistic, false);
+        if let Err(error) = &first {
+            let note = format!("its rows are decoded by the serial method, because: {error:#}");
+            plan.diagnostics.notes.push(note);
+            first = self.measure_rows(input, plan, statistic, true);
+        }
         self.executor.timeline.measuring = was_measuring;
         self.executor.timeline.begin_codec();
-        if let Some(first) = &first {
-            self.plan_again(input, shared, plan, first.maxval)?;
+        match first {
+            Ok(first) => {
+                self.plan_again(input, shared, plan, first.maxval)?;
+                Ok(Some(first))
+            }
+            Err(error) => {
+                plan.is_whole_because(&format!("its rows cannot be read in order: {error:#}"));
+                Ok(None)
+            }
         }
-        Ok(first)
     }
 
-    /// One attempt at the first pass; with `plainly` by the method that fails on damage alone.
+    /// One attempt at the first pass, by the fastest method or, if `serial`, by the one that only damage makes fail.
     fn measure_rows(
         &mut self,
         input: &Input,
         plan: &Plan,
         statistic: Statistic,
-        plainly: bool,
-    ) -> Option<FirstPass> {
+        serial: bool,
+    ) -> Result<FirstPass> {
         let (Bands::Rows { rows, encoder }, [task]) = (&plan.bands, &plan.steps[..]) else {
-            return None;
+            bail!("internal error: the page has no bands of rows");
         };
         let mut metadata = plan.header.metadata.clone();
         let (mut trial, mut warning, mut measured) = (Vec::new(), None, None);
         let mut clock = BandClock::default();
-        let read = each_band(&input.reader, *rows, plainly, &mut |top, band| {
+        let read = each_band(&input.reader, *rows, serial, &mut |top, band| {
             clock.time(|timeline| {
                 metadata.check_maxval(band.samples());
                 let covered = top..top + band.shape().height;
@@ -99,17 +127,17 @@ impl<'a> Job<'a> {
             })
         });
         self.record_bands(input, plan, clock);
-        read.ok()?;
-        let statistics = measured?;
+        read?;
+        let statistics = measured.context("internal error: a page without rows")?;
         if let (Some(_), Statistics::MinMax(extremes)) = (&warning, &statistics) {
             warning = task.op.warning(&extremes.pixels(), &task.types);
         }
-        Some(FirstPass {
+        Ok(FirstPass {
             statistics,
             trial,
             warning,
             maxval: metadata.maxval,
-            plainly,
+            serial,
         })
     }
 
@@ -121,10 +149,10 @@ impl<'a> Job<'a> {
         first: &FirstPass,
     ) -> Result<Summary> {
         let Bands::Rows { rows, .. } = plan.bands else {
-            bail!("the page has no bands of rows");
+            bail!("internal error: the page has no bands of rows");
         };
         let [task] = plan.steps[..] else {
-            bail!("several steps have no bands of rows");
+            bail!("internal error: several steps have no bands of rows");
         };
         plan.diagnostics.warnings.extend(first.warning.clone());
         let statistics = match task.op.statistic() {
@@ -132,7 +160,7 @@ impl<'a> Job<'a> {
             _ => task.statistics.unwrap_or(&first.statistics),
         };
         let bound = task.op.bind(task.types, statistics);
-        let bound = bound.with_context(|| input.sentences.undone())?;
+        let bound = bound.with_context(|| input.messages.cannot_process())?;
         let summary = bound.summary();
         let metadata = self.output_metadata(input, plan, summary.stretch)?;
         let mut diagnostics = std::mem::take(&mut plan.diagnostics);
@@ -144,22 +172,22 @@ impl<'a> Job<'a> {
                 None => band,
             })
         };
-        let failed = |error| input.sentences.failed(error);
+        let failed = |error| input.messages.add_context(error);
         let trial = first.trial.iter();
         let trial = trial.map(|rows| change(rows.clone(), &mut Timeline::default()));
         let trial = trial.collect::<Result<Vec<Image>>>().map_err(failed)?;
         let output = self.output.as_mut().context("there is no output")?;
-        let unwritten = || unwritten(&output.destination.path);
+        let cannot_write = || cannot_write(&output.destination.path);
         let (_, writer) = output.file.as_mut().context("there is no output")?;
         let (shape, effect) = (plan.result, plan.last_effect());
         let begun = writer.begin((&shape, metadata), effect, &trial, &mut diagnostics);
-        begun.with_context(unwritten)?;
+        begun.with_context(cannot_write)?;
         let (mut clock, mut encoding, mut failure) = (BandClock::default(), Duration::ZERO, None);
-        let read = each_band(&input.reader, rows, first.plainly, &mut |_, band| {
+        let read = each_band(&input.reader, rows, first.serial, &mut |_, band| {
             let encoded = clock.time(|timeline| {
                 let band = change(band, timeline).map_err(failed)?;
                 let since = Instant::now();
-                let written = writer.band(band).with_context(unwritten);
+                let written = writer.band(band).with_context(cannot_write);
                 encoding += since.elapsed();
                 written
             });
@@ -171,7 +199,7 @@ impl<'a> Job<'a> {
         if let Some(error) = failure {
             return Err(error);
         }
-        read.with_context(|| input.sentences.unread())?;
+        read.with_context(|| input.messages.cannot_read())?;
         diagnostics
             .warnings
             .extend(summary.warnings.iter().cloned());

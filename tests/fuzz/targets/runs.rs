@@ -8,7 +8,7 @@ use gpuimg::gpu::{Choice, Devices};
 use gpuimg::os::Source;
 use gpuimg::image::Depth;
 use gpuimg::ops;
-use gpuimg::engine::{Destination, Resources, one_source};
+use gpuimg::engine::{Destination, Resources, process_source};
 use gpuimg_fuzz::{mutate_png, mutate_tiff, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use std::path::Path;
@@ -76,12 +76,12 @@ fuzz_target!(init: seeds::write(seeds::of_runs), |input: &[u8]| {
             devices,
             budget: None,
             reading,
-            only_files: false,
+            require_regular_file: false,
             gpu_times: false,
         };
         let source = Source::memory(file.to_vec());
         let output = makes_images.then_some(&destination);
-        let done = one_source(&[op], (Path::new("in"), &source), output, &resources);
+        let done = process_source(&[op], (Path::new("in"), &source), output, &resources);
         let made = std::fs::read(&path).ok();
         let left = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, usize::from(made.is_some()), "files under other names are left");

@@ -1,6 +1,6 @@
 //! Runs an operation on an image that is never in memory as a whole: on each block of rows, as it is decoded.
 
-use super::{Executor, Form, Pixels, Task, check, steps, work};
+use super::{Executor, Form, Pixels, Task, check_types, device_work};
 use crate::formats::TakeBlock;
 use crate::image::{Image, Shape};
 use crate::ops::{Executed, Join, OpResult, Statistics, only_on_cpu};
@@ -30,8 +30,8 @@ impl Executor<'_> {
         give: impl FnOnce(&TakeBlock) -> Result<()>,
     ) -> Result<Option<Executed<Pixels>>> {
         let tasks = slice::from_ref(task);
-        check(tasks)?;
-        let work = work(steps(tasks), shape, Form::Samples);
+        check_types(tasks)?;
+        let work = device_work(tasks, shape, Form::Samples);
         if (self.choose(work, false, only_on_cpu(task.op, shape))?).is_some() {
             return Ok(None);
         }
@@ -53,7 +53,7 @@ impl Executor<'_> {
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         ensure!(
             results.samples == shape.samples(),
-            "its blocks are not the image"
+            "internal error: the blocks do not cover the image"
         );
         self.timeline.join(&results.timelines);
         let mut result = results.numbers.context("an image without blocks")?;

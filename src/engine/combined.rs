@@ -1,7 +1,7 @@
 //! Writes images that were made of several others.
 
 use super::destination::Destination;
-use super::errors::unwritten;
+use super::errors::cannot_write;
 use crate::formats::{self, Format, Writer};
 use crate::image::Image;
 use crate::image::metadata::{Diagnostics, Metadata, Transform};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 /// An image that was made of several others, and the metadata that it has from one of them.
 #[derive(Debug)]
-pub struct Made {
+pub struct CombinedImage {
     /// The image.
     pub image: Image,
     /// The metadata of the image that gives its own, as far as they are true of all.
@@ -27,13 +27,13 @@ pub struct Made {
     pub format: &'static dyn Format,
 }
 
-impl Made {
+impl CombinedImage {
     /// Writes the images, one or more, as the pages of `target`, which `to` has prepared, and gives the
     /// file its name.
     ///
     /// # Errors
     /// A file that cannot be written, and an image that the format cannot hold.
-    pub fn write(all: Vec<Made>, to: &Destination, target: Target) -> Result<Diagnostics> {
+    pub fn write(all: Vec<CombinedImage>, to: &Destination, target: Target) -> Result<Diagnostics> {
         let mut diagnostics = Diagnostics::default();
         let write = || {
             let first = all.first().context("there is no image")?;
@@ -42,7 +42,7 @@ impl Made {
             let pages: Vec<_> = pages.collect();
             let mut writer = Writer::new(format, &to.options, &target, &pages)?;
             for made in all {
-                let Made {
+                let CombinedImage {
                     image,
                     mut metadata,
                     transform,
@@ -56,9 +56,9 @@ impl Made {
             }
             Ok::<u64, anyhow::Error>(writer.length())
         };
-        let length = write().with_context(|| unwritten(&to.path))?;
+        let length = write().with_context(|| cannot_write(&to.path))?;
         let committed = target.commit(length);
-        committed.with_context(|| unwritten(&to.path))?;
+        committed.with_context(|| cannot_write(&to.path))?;
         Ok(diagnostics)
     }
 }

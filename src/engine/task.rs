@@ -1,0 +1,81 @@
+//! A task is an operation with all that it needs to know about one image; and the work that a list of tasks is for a device.
+
+use crate::gpu::Work;
+use crate::image::Shape;
+use crate::ops::{Operation, SampleTypes, Statistic, Statistics};
+use anyhow::{Context, Result};
+
+/// An operation, and what it needs to know about one image.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The operation.
+    pub op: &'a dyn Operation,
+    /// The types of the image's samples.
+    pub types: SampleTypes,
+    /// The statistic that the operation asks for, if it was measured before, over all pages of a
+    /// stack. `None`: to be measured in the image itself.
+    pub statistics: Option<&'a Statistics>,
+}
+
+impl<'a> Task<'a> {
+    /// The operation on an image with unsigned samples.
+    pub fn plain(op: &'a dyn Operation, shape: &Shape) -> Task<'a> {
+        Task {
+            op,
+            types: SampleTypes::plain_for(op, shape),
+            statistics: None,
+        }
+    }
+
+    /// The statistic that is still to be measured.
+    pub fn statistic(&self) -> Statistic {
+        match self.statistics {
+            Some(_) => Statistic::None,
+            None => self.op.statistic(),
+        }
+    }
+}
+
+/// The form in which a result is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Samples.
+    Samples,
+    /// Deflated for a PNG, if a GPU makes the result.
+    Png,
+    /// Samples in the memory of the GPU that made the result, for what is still to be done to it.
+    Device,
+}
+
+/// What a device must move to measure the statistics of these tasks and to run them, one after the other, on an image of
+/// this shape. The image is copied to the device once, and the last result back.
+pub fn device_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
+    let mut all = Work {
+        compressed: match form {
+            Form::Png => shape.bytes() as u64,
+            Form::Samples | Form::Device => 0,
+        },
+        ..Work::default()
+    };
+    for task in tasks {
+        let operation = task.op.work(shape);
+        all.touched += task.statistic().work(shape).touched + operation.touched;
+        all.transferred = all.transferred.max(operation.transferred);
+    }
+    all
+}
+
+/// Refuses options that do not fit the samples; of several operations the message names the one.
+///
+/// # Errors
+/// The reason.
+pub fn check_types(tasks: &[Task]) -> Result<()> {
+    for task in tasks {
+        let fits = task.op.fits(&task.types);
+        match tasks.len() {
+            1 => fits?,
+            _ => fits.with_context(|| task.op.name())?,
+        }
+    }
+    Ok(())
+}
