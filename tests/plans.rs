@@ -27,7 +27,7 @@ fn a_plan_names_every_step() {
     assert_eq!(
         plan("png", 30, 20, &all),
         "  page 1: 30×20 grey, 16 bits, PNG
-    place     CPU (2 threads), as requested
+    device    CPU (2 threads), as requested
     steps     rotate, 16 to 8 bits, reduce
     memory    whole image (rotate needs it)
     output    7×10 grey, 8 bits"
@@ -41,7 +41,7 @@ fn a_plan_names_every_step() {
     assert_eq!(
         plan("png", 30, 20, &chain),
         "  page 1: 30×20 grey, 16 bits, PNG
-    place     CPU (2 threads), as requested
+    device    CPU (2 threads), as requested
     measure   percentiles of the page
     steps     normalize, flip
     memory    whole image
@@ -78,4 +78,42 @@ fn the_plan_of_a_run_is_printed_with_verbose() {
     let expected = "gpuimg: a.pgm, page 1: 5×4 grey, 16 bits, PNM";
     assert!(done.stderr.contains(expected), "{}", done.stderr);
     assert!(done.stderr.contains("steps     flip"), "{}", done.stderr);
+}
+
+/// The plan said that the range of a stack was that of each page.
+#[test]
+fn the_plan_of_a_stack_named_another_range() {
+    let stack = std::fs::read(crate::support::sample("nuclei-stack.tif")).expect("a sample");
+    let root = folder(&[("a.tif", &stack)]);
+    for (scope, expected) in [
+        ("stack", "minimum and maximum of all pages"),
+        ("page", "minimum and maximum of the page"),
+    ] {
+        let args = ["normalize", "a.tif", "b.tif", "--scope", scope];
+        let args = [&args[..], &["--dry-run", "-v"]].concat();
+        let done = run(root.path(), &args, &[]);
+        let found = done.stdout.matches(expected).count();
+        assert_eq!(found, 31, "{}", done.stdout);
+    }
+}
+
+#[test]
+fn stats_print_the_plan() {
+    let page = image(5, 4, 1, Depth::Sixteen, Kind::Noise);
+    let file = written(format("pnm"), &[page], &Metadata::default()).expect("a file");
+    let root = folder(&[("a.pgm", &file)]);
+    let args = ["rotate", "90", "a.pgm", "b.png", "--device", "cpu"];
+    let shown = |form: &str| {
+        let args = [&args[..], &[form, "-f"]].concat();
+        let done = run(root.path(), &args, &[("RAYON_NUM_THREADS", "2")]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr + &done.stdout
+    };
+    let text = "page 1: 5×4 grey, 16 bits, PNM\n  device    CPU (2 threads), as requested\n  steps     rotate\n";
+    assert!(shown("--stats").contains(text), "{}", shown("--stats"));
+    let json = shown("--stats=json");
+    assert!(
+        json.contains("\"plan\":\"page 1: 5×4 grey, 16 bits, PNM\\n"),
+        "{json}"
+    );
 }

@@ -27,6 +27,8 @@ pub struct Report {
     pub pages: usize,
     /// The devices that did the work.
     pub devices: Vec<DeviceShare>,
+    /// The plan of the first page of the only file; empty for a batch.
+    pub plan: String,
     /// The stages of all files.
     pub totals: Totals,
     /// The timeline of the only file; none of a batch.
@@ -89,8 +91,12 @@ impl Report {
     /// each of its spans, a stack and a batch one for each stage.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
-        for line in self.device_lines() {
-            let _ = writeln!(out, "{line}");
+        if self.plan.is_empty() {
+            for line in self.device_lines() {
+                let _ = writeln!(out, "{line}");
+            }
+        } else {
+            let _ = writeln!(out, "{}", self.plan);
         }
         out += &match &self.timeline {
             Some(timeline) if self.pages == 1 => self.spans(timeline),
@@ -189,6 +195,7 @@ impl Report {
             pages: self.pages,
             threads: self.threads,
             devices: &self.devices,
+            plan: &self.plan,
             stages: self.totals.records(&self.peaks),
             spans: spans.map(SpanRecord::new).collect(),
             busy: self.totals.shares(self.wall, self.threads),
@@ -211,6 +218,8 @@ struct ReportRecord<'a> {
     pages: usize,
     threads: usize,
     devices: &'a [DeviceShare],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    plan: &'a str,
     stages: Vec<StageRecord<'a>>,
     spans: Vec<SpanRecord<'a>>,
     busy: [Share; 5],

@@ -1,7 +1,7 @@
 //! A plan as text, for `--dry-run` and `--verbose`.
 
 use super::{Bands, InputDepth, Plan};
-use crate::ops::{Access, Operation, Statistic};
+use crate::ops::{Access, Operation, Scope, Statistic};
 use std::fmt;
 
 impl fmt::Display for Plan<'_> {
@@ -9,7 +9,7 @@ impl fmt::Display for Plan<'_> {
         let header = &self.header;
         let (page, shape, format) = (header.page + 1, header.shape, header.format.name());
         write!(f, "page {page}: {shape}, {format}")?;
-        line(f, "place", &self.place)?;
+        line(f, "device", &self.device)?;
         if let Some(measured) = self.measured() {
             line(f, "measure", &measured)?;
         }
@@ -37,11 +37,15 @@ impl Plan<'_> {
                 Statistic::MinMax => "minimum and maximum",
                 Statistic::Percentiles(..) => "percentiles",
             };
-            let of = match step.statistics {
-                Some(_) => "of all pages",
-                None => "of the page",
+            // Where nothing has been measured yet, as for a dry run, the pages of a stack will share it too.
+            let is_shared =
+                step.statistics.is_some() || (self.pages > 1 && step.op.scope() == Scope::Stack);
+            let scope = if is_shared {
+                "of all pages"
+            } else {
+                "of the page"
             };
-            all.push(format!("{what} {of}"));
+            all.push(format!("{what} {scope}"));
         }
         (!all.is_empty()).then(|| all.join("; "))
     }
