@@ -1,24 +1,24 @@
 //! Processes many files: folders, lists and shards of them, on all cores and GPUs. A bad file is
 //! reported and the others are processed; a later run can skip finished files.
 
-pub mod conversion;
-pub mod folder;
-pub mod histogram;
-pub mod inputs;
-pub mod item;
+pub(crate) mod conversion;
+pub(crate) mod folder;
+pub(crate) mod histogram;
+pub(crate) mod inputs;
+pub(crate) mod item;
 mod journal;
-pub mod key;
-pub mod naming;
-pub mod options;
-pub mod output_paths;
+pub(crate) mod key;
+pub(crate) mod naming;
+pub(crate) mod options;
+pub(crate) mod output_paths;
 pub(crate) mod plan;
 mod progress;
-pub mod project;
-pub mod report;
+pub(crate) mod project;
+pub(crate) mod report;
 mod run;
-pub mod shard;
+pub(crate) mod shard;
 mod tally;
-pub mod watch;
+pub(crate) mod watch;
 mod workers;
 
 use crate::engine::options::Common;
@@ -46,7 +46,7 @@ use watch::range_file::Current;
 
 /// A batch that is ready to run.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     /// The operations that are run on every file, one after the other.
     pub ops: &'a [&'a dyn Operation],
     /// The inputs, each with the path of its output.
@@ -68,7 +68,7 @@ pub struct Batch<'a> {
 }
 
 /// Runs `ops` on all inputs; `job` identifies operations and options for later runs.
-pub fn convert(
+pub(crate) fn convert(
     ops: &[&dyn Operation],
     job: Job,
     asked: &Conversion,
@@ -140,7 +140,7 @@ pub fn convert(
 /// Measures all inputs that `paths` and the options select. Calls `print` with each result, or the reason
 /// of a failure, in the order of the names and as early as that order allows; in a watch, in the order in
 /// which files are finished.
-pub fn measure(
+pub(crate) fn measure(
     op: &dyn Operation,
     paths: &[PathBuf],
     options: &Options,
@@ -217,7 +217,7 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
 
 /// The result of measuring a set.
 #[derive(Debug)]
-pub struct MeasuredSet {
+pub(crate) struct MeasuredSet {
     /// The joint histogram.
     pub set: Set,
     /// Whether every file was counted.
@@ -229,7 +229,7 @@ pub struct MeasuredSet {
 /// The joint histogram of all `items` after the operations `before`; failures are printed only if
 /// `names_failures`. A damaged image is one of them, with `--keep-going` too: zeros in place of what is
 /// damaged would be counted as pixels.
-pub fn measure_set(
+pub(crate) fn measure_set(
     before: &[&dyn Operation],
     items: &Items,
     options: &Options,

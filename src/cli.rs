@@ -1,11 +1,12 @@
-//! The command line: clap types only.
+//! The command line: its types, and `main`, which runs what was typed.
 
 mod chain;
+pub(crate) mod entry;
 mod examples;
 mod images;
 mod mistakes;
 pub(crate) mod verbs;
-pub mod version;
+mod version;
 
 use crate::batch::inputs::Selection;
 use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
@@ -19,16 +20,19 @@ use crate::ops::sum::Sum;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-pub use chain::{Step, steps};
-pub use images::Images;
-pub use mistakes::{misread, sentence};
+pub use entry::main;
+
+pub(crate) use chain::{Step, steps};
+pub(crate) use entry::{print_error, status};
+pub(crate) use images::Images;
+pub(crate) use mistakes::{misread, sentence};
 
 /// Normalize, rotate and sum 16-bit images on an NVIDIA GPU or on the CPU, with bit-identical results
 ///
 /// Exit status: 0 success; 1 a file failed; 2 wrong usage; 3 the requested GPU cannot be used; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
 #[derive(Parser, Debug)]
 #[command(version, disable_version_flag = true, about, max_term_width = 100, after_help = examples::ALL)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub verb: Verb,
@@ -81,7 +85,7 @@ impl Cli {
 
 /// The subcommands.
 #[derive(Subcommand, Debug)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// The operations that make images.
     #[command(flatten)]
     Images(Images),
@@ -247,7 +251,7 @@ pub enum Verb {
 /// The frames of `calibrate`.
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
-pub struct Frames {
+pub(crate) struct Frames {
     /// Subtract this dark frame; for a folder or a stack, the mean of all its pages
     #[arg(long, value_name = "IMAGE", required_unless_present = "flat")]
     pub dark: Option<PathBuf>,
@@ -273,7 +277,7 @@ pub struct Frames {
 
 /// The source of a range for a whole set.
 #[derive(Args, Clone, Debug, Default)]
-pub struct WholeSet {
+pub(crate) struct WholeSet {
     /// Use the range of the set that `gpuimg histogram` counted in FILE
     #[arg(
         long,
@@ -290,7 +294,7 @@ pub struct WholeSet {
 
 /// A histogram that changes while a folder is watched.
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub struct Following {
+pub(crate) struct Following {
     /// Reload the FILE of --range-from when it is replaced; the new range applies to files that arrive later
     #[arg(long, requires_all = ["range_from", "watch"], help_heading = "Watched folders")]
     pub follow: bool,

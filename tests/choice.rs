@@ -95,7 +95,7 @@ fn a_gpu_that_cannot_be_opened_is_a_reason_for_auto_and_an_error_for_gpu() {
     assert_eq!(why, "CPU (2 threads), chosen by auto: no driver");
     for choice in [Choice::Gpu(None), Choice::Gpu(Some(3))] {
         let error = choose(choice, &work(SMALL), &IDLE, refused).expect_err("no fallback");
-        assert_eq!(gpuimg::status(&error), 3);
+        assert_eq!(gpuimg::internals::status(&error), 3);
         let (gpu, why) = choose(choice, &work(SMALL), &IDLE, opened).expect("the GPU");
         assert_eq!(gpu, Some(Pretended));
         let ordinal = choice.ordinal();

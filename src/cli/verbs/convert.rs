@@ -12,6 +12,7 @@ use crate::batch::naming::Naming;
 use crate::batch::options::{Files, Options};
 use crate::batch::watch::range_file::{Current, RangeFile};
 use crate::batch::{self, output_paths};
+use crate::cli::print_error;
 use crate::cli::{Images, WholeSet};
 use crate::engine::Destination;
 use crate::engine::options::Common;
@@ -23,7 +24,6 @@ use crate::ops::set_range::SetRange;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
-use crate::print_error;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@
 use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
 use crate::batch::{MeasuredSet, inputs as found, measure_set, output_paths};
+use crate::cli::print_error;
 use crate::engine::options::Common;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
-use crate::print_error;
 use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Item;
+use crate::cli::print_error;
 use crate::engine::options::Common;
 use crate::engine::{NamedSource, Resources, process_source};
 use crate::formats::Reader;
@@ -16,7 +17,6 @@ use crate::os::console;
 use crate::os::count::{plural, size};
 use crate::os::name::{self, Shown};
 use crate::os::outcome::{Outcome, usage};
-use crate::print_error;
 use anyhow::Result;
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 use super::single::{describe, record, report};
 use crate::batch::conversion::Conversion;
+use crate::cli::print_error;
 use crate::engine::options::Common;
 use crate::engine::{Destination, Resources, StackInput, process_into_stack};
 use crate::gpu::Devices;
@@ -9,7 +10,6 @@ use crate::ops::Operation;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
-use crate::print_error;
 use crate::timing::Report;
 use anyhow::Result;
 

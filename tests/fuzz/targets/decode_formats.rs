@@ -3,10 +3,10 @@
 
 #![no_main]
 
-use gpuimg::formats::format::HEAD;
-use gpuimg::formats::{FORMATS, Reader, Reading, npy};
-use gpuimg::os::Source;
-use gpuimg::image::Image;
+use gpuimg::internals::formats::format::HEAD;
+use gpuimg::internals::formats::{FORMATS, Reader, Reading, npy};
+use gpuimg::internals::os::Source;
+use gpuimg::internals::image::Image;
 use gpuimg_fuzz::{opinion, recipe, seeds};
 use libfuzzer_sys::fuzz_target;
 
@@ -49,7 +49,7 @@ fuzz_target!(init: seeds::write(seeds::of_formats), |file: &[u8]| {
         if PLAIN.contains(&format.id()) {
             opinion::bounded(page, file, 1);
         }
-        let written = recipe::written(|target| gpuimg::formats::encode(page, &npy::Npy, &Default::default(), target));
+        let written = recipe::written(|target| gpuimg::internals::formats::encode(page, &npy::Npy, &Default::default(), target));
         let back = self::pages(&written).expect("we read what we write");
         opinion::same(&back[0], page, "our decoder");
     }

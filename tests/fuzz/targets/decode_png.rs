@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use gpuimg::formats::png;
-use gpuimg::os::Source;
+use gpuimg::internals::formats::png;
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::{mutate_png, opinion, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 

@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use gpuimg::formats::pnm;
-use gpuimg::os::Source;
-use gpuimg::image::Samples;
+use gpuimg::internals::formats::pnm;
+use gpuimg::internals::os::Source;
+use gpuimg::internals::image::Samples;
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;
 

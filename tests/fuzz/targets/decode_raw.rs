@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use gpuimg::formats::{Headerless, Reader, Reading};
-use gpuimg::os::Source;
-use gpuimg::image::{Depth, Samples, number};
+use gpuimg::internals::formats::{Headerless, Reader, Reading};
+use gpuimg::internals::os::Source;
+use gpuimg::internals::image::{Depth, Samples, number};
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;
 

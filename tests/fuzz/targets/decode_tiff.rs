@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use gpuimg::formats::tiff;
-use gpuimg::os::Source;
+use gpuimg::internals::formats::tiff;
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::{mutate_tiff, opinion, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 

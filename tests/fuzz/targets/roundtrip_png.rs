@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use gpuimg::formats::png::{self, Mode};
-use gpuimg::os::Source;
+use gpuimg::internals::formats::png::{self, Mode};
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::recipe::{self, written};
 use gpuimg_fuzz::{mutate_png, opinion, seeds};
 use libfuzzer_sys::fuzz_target;

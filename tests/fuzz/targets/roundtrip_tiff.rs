@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use gpuimg::formats::tiff::{self, Compression};
-use gpuimg::os::Source;
+use gpuimg::internals::formats::tiff::{self, Compression};
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::recipe::{self, written};
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;

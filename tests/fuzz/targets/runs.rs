@@ -3,12 +3,12 @@
 
 #![no_main]
 
-use gpuimg::formats::{FORMATS, Format, Reader, Reading};
-use gpuimg::gpu::{Choice, Devices};
-use gpuimg::os::Source;
-use gpuimg::image::Depth;
-use gpuimg::ops;
-use gpuimg::engine::{Destination, Resources, process_source};
+use gpuimg::internals::formats::{FORMATS, Format, Reader, Reading};
+use gpuimg::internals::gpu::{Choice, Devices};
+use gpuimg::internals::os::Source;
+use gpuimg::internals::image::Depth;
+use gpuimg::internals::ops;
+use gpuimg::internals::engine::{Destination, NamedSource, Resources, process_source};
 use gpuimg_fuzz::{mutate_png, mutate_tiff, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use std::path::Path;
@@ -81,7 +81,11 @@ fuzz_target!(init: seeds::write(seeds::of_runs), |input: &[u8]| {
         };
         let source = Source::memory(file.to_vec());
         let output = makes_images.then_some(&destination);
-        let done = process_source(&[op], (Path::new("in"), &source), output, &resources);
+        let input = NamedSource {
+            path: Path::new("in"),
+            source: &source,
+        };
+        let done = process_source(&[op], input, output, &resources);
         let made = std::fs::read(&path).ok();
         let left = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, usize::from(made.is_some()), "files under other names are left");

@@ -1,0 +1,126 @@
+//! The program: a command line becomes an exit status, and an error is printed once.
+
+use super::{Cli, sentence, verbs, version};
+use crate::gpu::{self, visible};
+use crate::image::simd;
+use crate::os::outcome::{Outcome, Usage, usage};
+use crate::os::{console, interrupt, limits};
+use anyhow::{Error, Result, anyhow};
+use clap::Parser;
+use clap::error::ErrorKind;
+use rayon::ThreadPoolBuilder;
+use std::env;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+/// Runs the program `gpuimg` with the arguments of this process, and returns its exit status.
+///
+/// It prints, handles signals, and starts the global thread pool, as a program does. Code that works on images calls the
+/// functions at the root of this crate instead.
+///
+/// # Safety
+/// No other thread may run: it sets environment variables for the GPU's driver. Call it first in `main`.
+pub unsafe fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_run(&error),
+    };
+    if let Some(sentence) = super::misread(&typed()) {
+        console::tell(&format!("gpuimg: {sentence}"));
+        return ExitCode::from(2);
+    }
+    let variables = cli.demand().as_ref().map(visible::variables);
+    for (name, value) in variables.unwrap_or_default() {
+        #[allow(clippy::disallowed_methods, reason = "there is no other thread yet")]
+        // SAFETY: the caller guarantees that this is the only thread, and nothing above starts one.
+        unsafe {
+            env::set_var(name, value)
+        };
+    }
+    match run(&cli) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
+        // A reader of standard output may close the pipe early, as `head` does: no error.
+        Err(error) if error.is::<console::ReaderGone>() => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&error);
+            status(&error).into()
+        }
+    }
+}
+
+/// Runs the command that was typed.
+fn run(cli: &Cli) -> Result<Outcome> {
+    simd::check().map_err(usage)?;
+    interrupt::listen()?;
+    start_threads()?;
+    verbs::run(cli)
+}
+
+/// Starts the global thread pool: one thread for each core that this process may use, or
+/// `RAYON_NUM_THREADS`.
+fn start_threads() -> Result<()> {
+    // With 0 threads rayon reads the variable itself.
+    let threads = match env::var_os("RAYON_NUM_THREADS") {
+        Some(_) => 0,
+        None => limits::cores(),
+    };
+    let pool = ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global()
+        .map_err(|_| anyhow!(interrupt::NO_THREAD))
+}
+
+/// Prints an error on standard error, in one line.
+pub fn print_error(error: &Error) {
+    console::tell(&format!("gpuimg: {error:#}"));
+}
+
+/// The exit status for an error: 2 for wrong usage, 3 if the requested GPU cannot be used, 1 for
+/// everything else.
+pub fn status(error: &Error) -> u8 {
+    if error.is::<gpu::Unusable>() {
+        3
+    } else if error.is::<Usage>() {
+        2
+    } else {
+        1
+    }
+}
+
+/// The words after the program's name.
+fn typed() -> Vec<String> {
+    let words = env::args_os().skip(1);
+    words.map(|word| word.to_string_lossy().into()).collect()
+}
+
+/// Prints help and the version on standard output, and what is wrong with the command line on standard
+/// error, in one message; the help too if nothing was typed.
+fn not_run(said: &clap::Error) -> ExitCode {
+    let text = said.render().to_string();
+    if said.use_stderr() {
+        match said.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console::tell_lines(&text),
+            _ => {
+                console::tell(&format!("gpuimg: {}", sentence(said, &typed())));
+            }
+        }
+        return ExitCode::from(2);
+    }
+    let longer = match said.kind() {
+        ErrorKind::DisplayVersion => version::text(env::args_os()),
+        _ => None,
+    };
+    // Colours only on a terminal.
+    let printed = match longer {
+        Some(longer) => console::print_lines(&longer),
+        None if io::stdout().is_terminal() => said.print().map_err(Into::into),
+        None => console::print_lines(&text),
+    };
+    match printed {
+        Err(error) if !error.is::<console::ReaderGone>() => {
+            print_error(&error);
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
