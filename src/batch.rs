@@ -22,7 +22,7 @@ pub(crate) mod watch;
 mod workers;
 
 use crate::engine::options::Common;
-use crate::engine::{Destination, Done};
+use crate::engine::{Destination, Done, Failure};
 use crate::formats::{Format, format};
 use crate::ops::histogram::Histogram;
 use crate::ops::{Operation, chain};
@@ -290,12 +290,8 @@ pub(crate) fn measure_set(
 }
 
 impl Batch<'_> {
-    fn refused(&self, item: &Item, why: &str) -> anyhow::Error {
-        anyhow!(
-            "cannot {} {}: {why}",
-            chain::verb(self.ops),
-            item.input.shown()
-        )
+    fn refused(&self, item: &Item, why: &'static str) -> anyhow::Error {
+        anyhow!(why).context(Failure::new(chain::verb(self.ops), &item.input))
     }
 
     /// Prints what was skipped in folders: unusual files by name, the number of all others, or with

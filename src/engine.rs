@@ -35,7 +35,7 @@ use std::path::Path;
 pub use combined::CombinedImage;
 pub use destination::Destination;
 pub use done::{Done, Message, PageResult, Results, Warning};
-pub use errors::is_write_error;
+pub use errors::{Failure, is_write_error};
 pub use many::{StackInput, process_into_stack};
 pub use split::{OpenStack, open_stack, process_stack_page};
 

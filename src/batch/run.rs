@@ -8,17 +8,19 @@ use super::report::{FileOutcome, FileTime, Report};
 use super::tally::{Exists, Screen, Tally};
 use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
-use crate::engine::{CompleteOutput, Destination, Done, Resources, RunRecord, process_file};
+use crate::engine::{
+    CompleteOutput, Destination, Done, Failure, Resources, RunRecord, process_file,
+};
 use crate::formats::Reader;
 use crate::ops::{Operation, chain};
 use crate::os::console;
 use crate::os::count;
 use crate::os::interrupt;
-use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
-use crate::os::{self, check_regular, fault, reason};
+use crate::os::reason::plain;
+use crate::os::{self, check_regular, fault};
 use crate::timing::{Report as Times, Watched};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -173,9 +175,9 @@ impl Batch<'_> {
         if sight.output.is_some() && !replaced.something() {
             // Which --overwrite would not replace.
             if template.folder.is_some() {
-                check_regular(path).with_context(|| format!("cannot write {}", path.shown()))?;
+                check_regular(path).with_context(|| Failure::new("write", path))?;
             }
-            return Err(Exists).with_context(|| format!("cannot write {}", path.shown()));
+            return Err(Exists).with_context(|| Failure::new("write", path));
         }
         let destination = Destination {
             path: path.clone(),
@@ -186,19 +188,19 @@ impl Batch<'_> {
         // No folder is created for a missing input.
         if item.input != Path::new("-") && sight.input.is_none() {
             fault::metadata(&item.input)
-                .map_err(|error| anyhow!(reason(&error)))
-                .with_context(|| format!("cannot read {}", item.input.shown()))?;
+                .map_err(plain)
+                .with_context(|| Failure::new("read", &item.input))?;
         }
         let folder = os::parent(path);
         if !folder.is_dir() && !item.is_stream() {
             // No folder is created for a file that is not an image.
-            let unread = || format!("cannot read {}", item.input.shown());
+            let unread = || Failure::new("read", &item.input);
             let source = item.source().with_context(unread)?;
             Reader::open(&source, &resources.reading).with_context(unread)?;
         }
         destination
             .make_folder()
-            .with_context(|| format!("cannot write {}", path.shown()))?;
+            .with_context(|| Failure::new("write", path))?;
         let announce = |finished: &CompleteOutput| {
             replaced.check(path)?;
             match journal {

@@ -1,12 +1,45 @@
-//! The messages for a file that cannot be read, processed or written.
+//! What failed: reading, processing or writing a file. Messages and the library's errors are made of it.
 
 use crate::gpu::Unusable;
 use crate::os::name::Shown;
 use anyhow::Error;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The messages about one input: what was to be done with which file.
+/// What failed, as the context of the error that says why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// `read`, `write`, or the verb: `normalize`.
+    pub operation: String,
+    /// The file, `-` for a standard stream, or nothing for pixels in memory.
+    pub path: PathBuf,
+}
+
+impl Failure {
+    /// A failure of an operation on a file.
+    pub fn new(operation: &str, path: &Path) -> Failure {
+        Failure {
+            operation: operation.into(),
+            path: path.into(),
+        }
+    }
+}
+
+/// `cannot normalize scan.tif`
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let shown = self.path.shown();
+        let name = match &*shown {
+            "-" if self.operation == "write" => "standard output",
+            "-" => "standard input",
+            "" => "the image",
+            name => name,
+        };
+        write!(f, "cannot {} {name}", self.operation)
+    }
+}
+
+/// The failures of one input: what was to be done with which file.
 #[derive(Clone, Copy, Debug)]
 pub struct Messages<'a> {
     /// The subcommand's name.
@@ -17,18 +50,18 @@ pub struct Messages<'a> {
 
 impl Messages<'_> {
     /// `cannot read scan.tif`
-    pub fn cannot_read(&self) -> String {
-        format!("cannot read {}", name(self.input, "standard input"))
+    pub fn cannot_read(&self) -> Failure {
+        self.cannot("read")
     }
 
     /// `cannot normalize scan.tif`
-    pub fn cannot_process(&self) -> String {
+    pub fn cannot_process(&self) -> Failure {
         self.cannot(self.verb)
     }
 
     /// `cannot rotate scan.tif`, for one of several operations.
-    pub fn cannot(&self, verb: &str) -> String {
-        format!("cannot {verb} {}", name(self.input, "standard input"))
+    pub fn cannot(&self, verb: &str) -> Failure {
+        Failure::new(verb, self.input)
     }
 
     /// Adds `cannot normalize scan.tif` to an error, unless the GPU cannot be used at all, which concerns no file.
@@ -41,31 +74,12 @@ impl Messages<'_> {
     }
 }
 
-/// The operation that failed: writing an output. Its text is `cannot write out.png`.
-#[derive(Debug)]
-pub struct CannotWrite(String);
-
-impl fmt::Display for CannotWrite {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "cannot write {}", self.0)
-    }
+/// `cannot write out.png`
+pub fn cannot_write(output: &Path) -> Failure {
+    Failure::new("write", output)
 }
 
-/// The context of an error of writing this output.
-pub fn cannot_write(output: &Path) -> CannotWrite {
-    CannotWrite(name(output, "standard output"))
-}
-
-/// A file's name for people: `-` is the standard `stream`.
-fn name(path: &Path, stream: &str) -> String {
-    if path == Path::new("-") {
-        stream.into()
-    } else {
-        path.shown().into_owned()
-    }
-}
-
-/// Whether an error is that of writing an output.
-pub fn is_write_error(error: &Error) -> bool {
-    error.is::<CannotWrite>()
+/// Whether an error is that of writing this output.
+pub fn is_write_error(error: &Error, path: &Path) -> bool {
+    error.downcast_ref() == Some(&cannot_write(path))
 }

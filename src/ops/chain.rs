@@ -6,6 +6,7 @@ use crate::image::metadata::Effect;
 use crate::image::{Depth, Shape};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::fmt;
 
 /// The subcommand's name: that of a single operation or of one that gives numbers, or `run`.
 pub fn name(ops: &[&dyn Operation]) -> &'static str {
@@ -64,15 +65,15 @@ pub fn output_depth(ops: &[&dyn Operation], depth: Depth) -> Depth {
 
 /// Refuses operations whose options do not support an image of this shape; each receives the result of the
 /// ones before it. `wanted` is the output depth, if it differs from that of the input. If the image
-/// `may_turn`, it may be rotated upright first. `undone` creates the message for a verb.
+/// `may_turn`, it may be rotated upright first. `undone` creates the context of an error for a verb.
 ///
 /// # Errors
 /// The reason, for the first operation that does not fit.
-pub fn check(
+pub fn check<C: fmt::Display + Send + Sync + 'static>(
     ops: &[&dyn Operation],
     shape: Shape,
     (wanted, may_turn): (Option<Depth>, bool),
-    undone: impl Fn(&str) -> String,
+    undone: impl Fn(&str) -> C,
 ) -> Result<()> {
     let mut shape = shape;
     for op in ops {

@@ -1,10 +1,26 @@
 //! The operating system's errors in the user's words.
 
 use std::io;
+use thiserror::Error;
+
+/// An operating system's error in plain words, without its number.
+#[derive(Debug, Error)]
+#[error("{text}")]
+pub struct SystemError {
+    /// What kind of error it is.
+    pub kind: io::ErrorKind,
+    text: String,
+}
 
 /// An operating system's error in plain words, without its number.
 pub fn plain(error: io::Error) -> anyhow::Error {
-    anyhow::anyhow!(reason(&error))
+    let (kind, text) = (error.kind(), reason(&error));
+    SystemError { kind, text }.into()
+}
+
+/// The error for an output whose name another file has.
+pub fn exists() -> anyhow::Error {
+    plain(io::ErrorKind::AlreadyExists.into())
 }
 
 /// The text of an operating system's error, in plain words.

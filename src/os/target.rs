@@ -9,7 +9,7 @@ use super::traffic::Traffic;
 use super::unfinished::Unfinished;
 use crate::os::console;
 use crate::os::name::Shown;
-use crate::os::reason::{plain, reason};
+use crate::os::reason::{exists, plain, reason};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
@@ -76,7 +76,7 @@ impl Target {
         let (mut folder, mut name) = (folder, name_of(path)?);
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
-            ensure!(overwrite, "{EXISTS}");
+            ensure!(overwrite, exists());
             // The link remains and its target is replaced. The target is opened from the root down without
             // following links, because somebody may create one now. A broken link is replaced itself.
             let real = match fault::canonicalize(path) {
@@ -110,7 +110,7 @@ impl Target {
         let mut folder = folder_of(&names)?;
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
-            ensure!(overwrite, "{EXISTS}");
+            ensure!(overwrite, exists());
             let leads_to_something = match fault::metadata(path) {
                 Ok(_) => true,
                 Err(error) => absent(error).map(|()| false)?,
@@ -152,7 +152,7 @@ impl Target {
             None => Mode::from_raw_mode(0o666),
             Some(about) => match held::file_type(about) {
                 FileType::RegularFile if overwrite => Mode::from_raw_mode(about.st_mode & 0o777),
-                FileType::RegularFile => bail!("{EXISTS}"),
+                FileType::RegularFile => bail!(exists()),
                 FileType::Directory => bail!("it is a directory"),
                 other => bail!(not_regular(other)),
             },
@@ -349,7 +349,6 @@ impl Target {
     }
 }
 
-const EXISTS: &str = "it already exists (use --overwrite to replace it)";
 const EXCHANGED: &str = "another program replaced it with a link in the meantime";
 
 /// How long to wait for a reader of a FIFO.

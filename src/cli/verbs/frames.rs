@@ -124,7 +124,7 @@ pub fn frames(
             }
             Err(error) => {
                 // A pipe whose reader has gone takes no later frame either.
-                let is_over = asked.naming.path() == input && is_write_error(&error);
+                let is_over = asked.naming.path() == input && is_write_error(&error, input);
                 print_error(&with_frame_number(error, number));
                 times.files.failed += 1;
                 outcome = Outcome::SomeFailed;
