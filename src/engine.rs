@@ -10,6 +10,7 @@ mod errors;
 pub mod executor;
 mod job;
 mod many;
+mod memory;
 pub mod options;
 mod page;
 mod plan;
@@ -37,6 +38,7 @@ pub use destination::Destination;
 pub use done::{Done, Message, PageResult, Results, Warning};
 pub use errors::{Failure, is_write_error};
 pub use many::{StackInput, process_into_stack};
+pub use memory::MemoryJob;
 pub use split::{OpenStack, open_stack, process_stack_page};
 
 /// What the processing of an image may use: devices and memory.
@@ -213,15 +215,29 @@ impl<'a> OpenFile<'a> {
         reading: &Reading,
         messages: Messages,
     ) -> Result<OpenFile<'a>> {
-        let cannot_read = || messages.cannot_read();
-        let reader = Reader::open(source, reading).with_context(cannot_read)?;
+        let reader = Reader::open(source, reading);
+        OpenFile::from_reader(
+            ops,
+            reader.with_context(|| messages.cannot_read())?,
+            output,
+            messages,
+        )
+    }
+
+    /// A file that a reader has opened.
+    fn from_reader(
+        ops: &[&dyn Operation],
+        reader: Reader<'a>,
+        output: Option<&Destination>,
+        messages: Messages,
+    ) -> Result<OpenFile<'a>> {
         let own_op = match ops {
             [op] => op.of_file(&|| reader.metadata(&mut Diagnostics::default())),
             _ => Ok(None),
         };
         let file = OpenFile {
             own_op: own_op.with_context(|| messages.cannot_process())?,
-            surveys: reader.surveys().with_context(cannot_read)?,
+            surveys: reader.surveys().with_context(|| messages.cannot_read())?,
             reader,
         };
         let ops = with_own(ops, file.own_op.as_deref());

@@ -111,6 +111,11 @@ impl Devices {
         Devices::in_set(choice, Arc::new(GpuSet::idle(choice)), None)
     }
 
+    /// The devices of one call among several that share `gpus`, each with a stream of its own.
+    pub fn of_set(choice: Choice, gpus: &Arc<GpuSet>) -> Devices {
+        Devices::in_set(choice, gpus.clone(), None)
+    }
+
     fn in_set(choice: Choice, gpus: Arc<GpuSet>, worker: Option<usize>) -> Devices {
         Devices {
             choice,
@@ -208,6 +213,11 @@ impl Devices {
     /// Whether an image may go to the CPU because the GPU is busy with others.
     pub fn may_avoid_waiting(&self) -> bool {
         self.choice == Choice::Auto
+    }
+
+    /// Whether `auto` may choose a GPU, after whose failure the CPU repeats the work.
+    pub fn may_use_gpu(&self) -> bool {
+        self.choice == Choice::Auto && has_driver()
     }
 
     /// Whether the CPU may repeat work that failed on a GPU; from then on it does all work.

@@ -68,7 +68,7 @@ pub fn examples() -> Vec<Box<dyn Operation>> {
 }
 
 /// One operation with its options.
-pub trait Operation: Options + Sync + fmt::Debug {
+pub trait Operation: Options + Send + Sync + fmt::Debug {
     /// The name that a user types: `normalize`.
     fn name(&self) -> &'static str;
 

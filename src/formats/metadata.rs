@@ -3,6 +3,7 @@
 use super::FORMATS;
 use super::format::{Field, Format};
 use super::item::Item;
+use super::memory::Memory;
 use crate::image::metadata::{Diagnostics, Effect, Metadata, Own, Transform};
 
 /// Updates metadata after an operation; parts that would be untrue are removed and named in
@@ -17,10 +18,11 @@ pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
 /// Reads how values were stretched from the metadata of a format's own kind, which no longer have it
 /// then.
 pub fn take_stretch(metadata: &mut Metadata, format: &dyn Format) {
-    metadata.stretch = format.take_stretch(&mut metadata.own).map(|text| {
+    // Pages in memory have it in the neutral field already.
+    if let Some(text) = format.take_stretch(&mut metadata.own) {
         let text = str::from_utf8(&text).map_err(|_| "it is no text".to_string());
-        text.and_then(str::parse)
-    });
+        metadata.stretch = Some(text.and_then(str::parse));
+    }
 }
 
 /// Converts metadata to those of the output's format; parts that it cannot store are named in
@@ -31,6 +33,9 @@ pub fn carry(
     effect: Effect,
     diagnostics: &mut Diagnostics,
 ) {
+    if format.id() == Memory.id() {
+        return;
+    }
     let can = format.capabilities();
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {

@@ -4,7 +4,7 @@ use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format, TakeBlock, TakeRows};
 use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
-use super::{Reading, metadata};
+use super::{Reading, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
 use crate::image::{Image, Shape};
 use crate::os::Source;
@@ -118,6 +118,27 @@ impl<'a> Reader<'a> {
             Ok(reader) => reader.checked(Ok(())).map(|()| reader),
             Err(error) => Err(source.failure().map_or(error, Error::msg)),
         }
+    }
+
+    /// A reader of pages in memory; `source`, which is empty, stands for their file.
+    ///
+    /// # Errors
+    /// Metadata that do not describe the pages.
+    pub fn in_memory(source: &'a Source, pages: &'a memory::Pages) -> Result<Reader<'a>> {
+        let mut reader = Reader {
+            source,
+            format: &memory::Memory,
+            decoder: Box::new(memory::MemoryDecoder::new(pages)),
+            pages: (0..pages.len()).collect(),
+            axes: None,
+            part: None,
+            skipped: Vec::new(),
+            policy: ErrorPolicy::new(false),
+        };
+        if reader.is_whole() {
+            reader.select(&Reading::default())?;
+        }
+        Ok(reader)
     }
 
     /// An error if a read of the file failed, whatever its decoder says: it may have taken something for

@@ -2,6 +2,7 @@
 
 use super::deflated::Deflated;
 use super::format::{self, Bands, Encoder, Format};
+use super::memory::{Memory, MemoryEncoder};
 use super::{Options, metadata};
 use crate::image::metadata::{Diagnostics, Effect, Metadata};
 use crate::image::{Image, Shape};
@@ -31,6 +32,14 @@ impl<'a> Writer<'a> {
         format::check_output(format, &shapes)?;
         let encoder = format.encoder(target, options, pages)?;
         Ok(Writer { format, encoder })
+    }
+
+    /// Keeps the pages in memory.
+    pub fn in_memory(encoder: MemoryEncoder<'a>) -> Writer<'a> {
+        Writer {
+            format: &Memory,
+            encoder: Box::new(encoder),
+        }
     }
 
     /// The file's format.

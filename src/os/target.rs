@@ -185,6 +185,20 @@ impl Target {
         Target::to(stream_to(Path::new("memory"), None))
     }
 
+    /// The first `len` bytes of an output in memory.
+    ///
+    /// # Errors
+    /// A file, and a thread that failed while it wrote.
+    pub fn into_bytes(self, len: u64) -> Result<Vec<u8>> {
+        let Sink::Stream { bytes, .. } = self.sink else {
+            bail!("a file is not in memory")
+        };
+        let bytes = bytes.into_inner();
+        let mut bytes = bytes.map_err(|_| anyhow::anyhow!("another thread failed"))?;
+        bytes.resize(usize::try_from(len)?, 0);
+        Ok(bytes)
+    }
+
     /// What was written to an output in memory.
     #[cfg(test)]
     pub fn written(&self) -> Vec<u8> {

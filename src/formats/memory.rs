@@ -1,0 +1,214 @@
+//! Pages in memory, decoded and encoded like those of a file: every depth, channel and field of metadata is kept as it is.
+
+use super::FORMATS;
+use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
+use crate::image::{Depth, Image, Shape};
+use crate::os::Source;
+use anyhow::{Context, Result, bail};
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+/// The format of pages in memory. It is not in the list of formats, because no file has it.
+#[derive(Debug)]
+pub struct Memory;
+
+/// A page in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Its samples.
+    pub image: Image,
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// Bytes of its metadata in the file that it was read from.
+    pub metadata_bytes: u64,
+    /// The number of pages that its metadata describe: those of the file that it was read from.
+    pub described: usize,
+}
+
+impl Format for Memory {
+    fn name(&self) -> &'static str {
+        "pixels in memory"
+    }
+
+    fn id(&self) -> &'static str {
+        "memory"
+    }
+
+    fn title(&self) -> &'static str {
+        "Pixels in memory"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn sniff(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: true,
+            lossless: true,
+            pages: true,
+            channels: &[1, 2, 3, 4],
+            depths: &Depth::ALL,
+            signed: true,
+            white_is_zero: true,
+            alpha: &[
+                Alpha::Independent,
+                Alpha::Associated,
+                Alpha::Unspecified,
+                Alpha::Black,
+            ],
+            fields: &[
+                Field::Maxval,
+                Field::Significant,
+                Field::Orientation,
+                Field::Resolution,
+                Field::Texts,
+                Field::Exif,
+                Field::Profile,
+                Field::Xmp,
+                Field::Records,
+                Field::Stretch,
+            ],
+        }
+    }
+
+    fn decoder<'a>(&self, _: &'a Source, _: bool) -> Result<Box<dyn Decoder + 'a>> {
+        bail!("pixels in memory are not a file")
+    }
+
+    /// Those that the format of the metadata finds.
+    fn axes(&self, metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
+        let mut axes = FORMATS
+            .iter()
+            .filter_map(|format| format.axes(metadata, channels, pages).transpose());
+        axes.next().transpose()
+    }
+
+    fn adopt(&self, _: &Metadata, own: Own, _: &mut dyn FnMut(String)) -> Own {
+        own
+    }
+}
+
+/// The pages that a job reads from memory.
+#[derive(Debug)]
+pub struct Pages {
+    shapes: Vec<(Shape, u64)>,
+    metadata: Vec<Metadata>,
+    /// The images; `None` for one that was given away.
+    images: RefCell<Vec<Option<Image>>>,
+    described: usize,
+    /// Whether images are copied when they are decoded, because they may be decoded again.
+    pub again: bool,
+}
+
+impl Pages {
+    /// Pages, one or more.
+    pub fn new(pages: Vec<Page>) -> Pages {
+        let count = pages.len();
+        let whole = pages.iter().all(|page| page.described == count);
+        let shape = |page: &Page| (page.image.shape(), page.metadata_bytes);
+        Pages {
+            shapes: pages.iter().map(shape).collect(),
+            metadata: pages.iter().map(|page| page.metadata.clone()).collect(),
+            images: RefCell::new(pages.into_iter().map(|page| Some(page.image)).collect()),
+            // Of pages of several files, the metadata of none describe all.
+            described: if whole { count } else { count + 1 },
+            again: count > 1,
+        }
+    }
+
+    /// The number of pages.
+    pub fn len(&self) -> usize {
+        self.shapes.len()
+    }
+}
+
+/// Gives the pages of a job.
+pub struct MemoryDecoder<'a> {
+    pages: &'a Pages,
+    page: usize,
+}
+
+impl<'a> MemoryDecoder<'a> {
+    /// A decoder with the first page selected.
+    pub fn new(pages: &'a Pages) -> MemoryDecoder<'a> {
+        MemoryDecoder { pages, page: 0 }
+    }
+}
+
+impl Decoder for MemoryDecoder<'_> {
+    /// Those that the metadata describe.
+    fn pages(&self) -> usize {
+        self.pages.described
+    }
+
+    fn survey(&self, page: usize) -> Result<(Shape, u64)> {
+        Ok(self.pages.shapes[page])
+    }
+
+    fn turn_to(&mut self, page: usize) -> Result<()> {
+        self.page = page;
+        Ok(())
+    }
+
+    fn shape(&self) -> Shape {
+        self.pages.shapes[self.page].0
+    }
+
+    fn metadata(&self, _: &mut Diagnostics) -> Result<Metadata> {
+        Ok(self.pages.metadata[self.page].clone())
+    }
+
+    fn decode(&mut self, _: &ErrorPolicy) -> Result<Image> {
+        let mut images = self.pages.images.borrow_mut();
+        let image = &mut images[self.page];
+        let image = if self.pages.again {
+            image.clone()
+        } else {
+            image.take()
+        };
+        image.context("the pixels were given away")
+    }
+}
+
+/// Keeps the pages of a job's result.
+pub struct MemoryEncoder<'a> {
+    pages: &'a RefCell<Vec<Page>>,
+    /// The shapes of all pages, and the bytes of their metadata.
+    expected: Vec<(Shape, u64)>,
+}
+
+impl<'a> MemoryEncoder<'a> {
+    /// An encoder that adds pages to `pages`.
+    pub fn new(pages: &'a RefCell<Vec<Page>>, expected: &[(Shape, u64)]) -> MemoryEncoder<'a> {
+        MemoryEncoder {
+            pages,
+            expected: expected.into(),
+        }
+    }
+}
+
+impl Encoder for MemoryEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        let mut pages = self.pages.borrow_mut();
+        let expected = self.expected.get(pages.len());
+        let page = Page {
+            image: image.into_owned(),
+            metadata: metadata.clone(),
+            metadata_bytes: expected.map_or(0, |(_, bytes)| *bytes),
+            described: self.expected.len(),
+        };
+        pages.push(page);
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        0
+    }
+}
