@@ -1,4 +1,4 @@
-//! The command line: its types, and `main`, which runs what was typed.
+//! The program `gpuimg`: its command line, and `main`, which runs what was typed.
 
 mod chain;
 pub(crate) mod entry;

@@ -34,6 +34,7 @@ impl Shape {
 
     /// The indices of the pixels on a grid: at most 4,096, and at most a 256th of a large image. They show what most of
     /// the image is like at almost no cost. Steps are odd, because even steps would hit one colour of a Bayer mosaic.
+    #[doc(hidden)]
     pub fn lattice(&self) -> impl Iterator<Item = usize> + use<> {
         let side = (self.pixels().isqrt() / 16).clamp(32, 64);
         let width = self.width;
@@ -58,6 +59,7 @@ impl Shape {
     }
 
     /// The suffix for its depth and channel count in the names of kernels: `u16_c3`.
+    #[doc(hidden)]
     pub fn sample_form(&self) -> String {
         format!("u{}_c{}", self.depth.bits(), self.channels)
     }
@@ -79,6 +81,7 @@ impl Shape {
 
     /// The shape given by the header of a file. Errors: a side of 0, or more bytes than memory can
     /// address.
+    #[doc(hidden)]
     pub fn checked(
         width: u64,
         height: u64,

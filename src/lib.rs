@@ -1,10 +1,110 @@
-//! gpuimg: 16-bit images from file to file, on an NVIDIA GPU or on the CPU.
+//! gpuimg normalizes, rotates, sums and converts 8-, 16-, 32- and 64-bit images, on an NVIDIA GPU or on the CPU, with the same
+//! bytes from both. This library is the engine of the program `gpuimg`: the same operations give the same bytes.
 //!
-//! `docs/ARCHITECTURE.md` follows a page through the modules: `cli` has the command line, `batch` processes many files at
-//! the same time, `engine` plans a page and executes the plan, `ops` and `formats` have an operation or a file format each,
-//! `gpu` has the driver and the launches, `os` everything that asks the operating system, and `image` the samples and
-//! their metadata. Imports run in this order only.
+//! # From file to file
+//!
+//! [`Operations`] are built by methods, or parsed from the text that `gpuimg run` takes. [`Operations::run_file`] reads a file,
+//! runs them on all of its pages, and writes the result, which gets its name when it is complete.
+//!
+//! ```
+//! use gpuimg::{Device, Operations, ReadOptions, WriteOptions};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = |name: &str| folder.path().join(name);
+//! # gpuimg::write(path("scan.tif"), &gpuimg::Image::new(3, 2, 1, vec![10u16, 11, 12, 13, 14, 20])?)?;
+//! # let (scan, out) = (path("scan.tif"), path("out.png"));
+//! let operations: Operations = "normalize --clip 0.1:99.9 + rotate 90".parse()?;
+//! let report = operations.run_file(&scan, &out, &ReadOptions::new(), &WriteOptions::new(), &Device::auto())?;
+//! for warning in report.warnings {
+//!     eprintln!("{}: {warning}", scan.display());
+//! }
+//! # assert!(out.exists());
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
+//! # Pixels in memory
+//!
+//! [`read`] and [`decode`] give an [`Image`]: its samples, row by row with the channels of a pixel side by side, and all metadata
+//! of its file. [`Image::new`] makes one of a `Vec`. [`Operations::run`] makes another image of it, whose metadata are true of the
+//! new pixels, and [`write()`] and [`encode`] store it in any format.
+//!
+//! ```
+//! use gpuimg::{Device, Image, Normalize, Operations};
+//!
+//! let image = Image::new(3, 2, 1, vec![10u16, 11, 12, 13, 14, 20])?;
+//! let result = Operations::new().normalize(Normalize::new()).run(image, &Device::cpu())?;
+//!
+//! // 65535 / 10 = 6553.5: halves round up.
+//! assert_eq!(result.to_vec::<u16>()?, [0, 6554, 13107, 19661, 26214, 65535]);
+//! assert_eq!(result.report().ranges[0], [(10.0, 20.0)]);
+//!
+//! let png: Vec<u8> = gpuimg::encode(&result, "png".parse()?)?;
+//! assert_eq!(gpuimg::decode(png)?, result);
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
+//! # Stacks
+//!
+//! A [`Stack`] is an open file of one or more pages, which are decoded when they are asked for. [`Operations::run_stack`] scales
+//! all pages from one range, as the command line does, and [`write_stack`] writes them to one file.
+//!
+//! ```
+//! use gpuimg::{Device, Image, Normalize, Operations, Stack, WriteOptions};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = |name: &str| folder.path().join(name);
+//! let pages = [Image::new(2, 1, 1, vec![0u16, 10])?, Image::new(2, 1, 1, vec![5u16, 20])?];
+//! gpuimg::write_stack(path("stack.tif"), &pages, &WriteOptions::new())?;
+//!
+//! let pages: Vec<Image> = Stack::open(path("stack.tif"))?.pages()?.collect::<gpuimg::Result<_>>()?;
+//! let results = Operations::new().normalize(Normalize::new()).run_stack(pages, &Device::cpu())?;
+//! assert_eq!(results[0].to_vec::<u16>()?, [0, 32768]);
+//! assert_eq!(results[1].to_vec::<u16>()?, [16384, 65535]);
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
+//! # Numbers
+//!
+//! [`sum()`] adds up samples exactly and finds their smallest and largest value; [`histogram()`] counts how often each value occurs.
+//!
+//! ```
+//! use gpuimg::{Device, Image, SumValue};
+//!
+//! let image = Image::new(2, 1, 3, vec![1u16, 2, 3, 4, 5, 6])?;
+//! let sums = gpuimg::sum(&image, &Device::cpu())?;
+//! assert_eq!(sums.total.sum, SumValue::Whole(21));
+//! assert_eq!(sums.channels[2].name, "blue");
+//! assert_eq!(sums.channels[2].sum, SumValue::Whole(9));
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
+//! # Devices, plans and errors
+//!
+//! A [`Device`] is the CPU, a GPU, or `auto`, which chooses the faster one by an estimate. Keep it: its GPU is started once.
+//! [`Operations::plan`] says what will happen before anything happens. An [`Error`] has the operation, the file and the reason, and
+//! displays as the sentence of the command line.
+//!
+//! ```
+//! use gpuimg::{Device, Image, Operations};
+//!
+//! let image = Image::new(3, 2, 1, vec![10u16, 11, 12, 13, 14, 20])?;
+//! let operations: Operations = "normalize + rotate 90".parse()?;
+//! println!("{}", operations.plan(&[image], &Device::cpu())?[0]);
+//!
+//! let error = gpuimg::read("missing.tif").unwrap_err();
+//! assert_eq!(error.to_string(), "cannot read missing.tif: no such file");
+//! assert_eq!(error.path().unwrap(), std::path::Path::new("missing.tif"));
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
+//! # What the library leaves alone
+//!
+//! It prints nothing, installs no signal handler, never ends the process, and sets no environment variable; [`cli::main`], which
+//! is the program, does. It uses the rayon pool that a call is made in: the global one, which rayon starts when it is first needed
+//! (see [`set_threads`]), or your own. Files named `-` are standard input and output. All types can be sent to other threads, and
+//! calls do not wait for each other.
 
+mod api;
 pub mod batch;
 mod bench;
 pub mod cli;
@@ -18,6 +118,13 @@ mod ops;
 mod os;
 mod timing;
 mod verify;
+
+pub use api::{
+    Calibration, ChannelSum, Depth, Device, Error, Format, Histogram, Image, Metadata, Normalize,
+    Operations, Pages, Plan, ReadOptions, Report, Resolution, Result, Sample, SampleType, Shape,
+    Stack, SumValue, Sums, Unit, WriteOptions, decode, decode_with, encode, encode_stack,
+    histogram, read, read_with, set_threads, sum, write, write_stack,
+};
 
 /// What the project's own tests and benchmarks use. It may change at any time.
 #[doc(hidden)]

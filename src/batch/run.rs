@@ -5,7 +5,7 @@ use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
 use super::progress::Progress;
 use super::report::{FileOutcome, FileTime, Report};
-use super::tally::{Exists, Screen, Tally};
+use super::tally::{Screen, Tally};
 use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
 use crate::engine::{
@@ -17,7 +17,7 @@ use crate::os::console;
 use crate::os::count;
 use crate::os::interrupt;
 use crate::os::outcome::Outcome;
-use crate::os::reason::plain;
+use crate::os::reason::{Exists, plain};
 use crate::os::{self, check_regular, fault};
 use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result};

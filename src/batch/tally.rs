@@ -6,16 +6,11 @@ use crate::engine::Done;
 use crate::gpu;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
+use crate::os::reason::Exists;
 use crate::timing::Report as Times;
 use crate::timing::page::Track;
 use anyhow::Result;
 use std::collections::BTreeMap;
-use thiserror::Error;
-
-/// The reason why an existing output is not written.
-#[derive(Debug, Error)]
-#[error("it already exists (use --overwrite to replace it)")]
-pub struct Exists;
 
 /// The display of progress on standard error.
 pub trait Screen {

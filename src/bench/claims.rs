@@ -280,7 +280,7 @@ impl Verdict {
 const NOISE: f64 = 0.01;
 
 /// The verdict on a ratio of times or rates, given what the paper says of it and the relative
-/// uncertainty of the ratio: [`NOISE`] plus the interquartile ranges of the two rows.
+/// uncertainty of the ratio: `NOISE` plus the interquartile ranges of the two rows.
 pub fn judged(here: f64, then: Then, uncertainty: f64) -> Verdict {
     let (less, more) = (1.0 - uncertainty, 1.0 + uncertainty);
     let holds_if = |holds: bool, otherwise: Verdict| if holds { Verdict::Holds } else { otherwise };

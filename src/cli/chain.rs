@@ -2,10 +2,12 @@
 //! read by the definition of its subcommand, except for the options of files, which all verbs share.
 
 use super::{Cli, Frames, WholeSet, sentence};
+use crate::api::{Error, Operations};
 use crate::ops::{Entry, Operation};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches};
+use std::str::FromStr;
 
 /// One verb with its own options.
 #[derive(Debug)]
@@ -32,6 +34,31 @@ pub fn steps(expression: &str) -> Result<Vec<Step>> {
         "run expects verbs first, e.g. gpuimg run 'normalize + rotate 90' in/ out/"
     );
     words.split(|word| word == "+").map(step).collect()
+}
+
+/// Parses the verbs of `gpuimg run`: `normalize --clip 0.1:99.9 + rotate 90`.
+impl FromStr for Operations {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Operations, Error> {
+        let mut operations = Operations::new();
+        for step in steps(text).map_err(Error::new)? {
+            operations = match step {
+                Step::Operation { set, .. } if set.across || set.range_from.is_some() => {
+                    return Err(Error::argument(
+                        "--across and --range-from are supported by the command line alone",
+                    ));
+                }
+                Step::Operation { op, .. } => operations.then(op),
+                Step::Calibrate(_) => {
+                    return Err(Error::argument(
+                        "calibrate takes its frames from images: use Operations::calibrate",
+                    ));
+                }
+            };
+        }
+        Ok(operations)
+    }
 }
 
 /// The operations that can be steps.

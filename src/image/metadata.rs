@@ -349,6 +349,7 @@ impl Resolution {
     }
 
     /// The same resolution in pixels a centimetre.
+    #[doc(hidden)]
     pub fn by_centimetre(self) -> Resolution {
         let shorter = |(n, d): (u32, u32)| match d.checked_mul(100) {
             Some(d) => (n, d),

@@ -33,6 +33,7 @@ impl Depth {
     /// The largest sample of 8 and of 16 bits: 255 or 65535. Wider samples have operations of their
     /// own (`ops::wide`) and no such number; for them it is that of 16 bits, which `normalize` makes
     /// of them.
+    #[doc(hidden)]
     pub fn full(self) -> u16 {
         match self {
             Depth::Eight => u8::MAX.into(),
@@ -42,6 +43,7 @@ impl Depth {
 
     /// How many steps of the depth `wider` make one step of this depth: 257 of 16 bits make one of
     /// 8.
+    #[doc(hidden)]
     pub fn steps(self, wider: Depth) -> u16 {
         (wider.full() / self.full()).max(1)
     }

@@ -4,7 +4,7 @@
 
 mod totals;
 
-pub use totals::{Exact, Total, Totals, failure};
+pub use totals::{Exact, Printed, Total, Totals, failure};
 
 use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::wide::sum::Sums;

@@ -23,6 +23,11 @@ pub fn exists() -> anyhow::Error {
     plain(io::ErrorKind::AlreadyExists.into())
 }
 
+/// The reason why an existing output is not written, found before the input is read.
+#[derive(Debug, Error)]
+#[error("it already exists (use --overwrite to replace it)")]
+pub struct Exists;
+
 /// The text of an operating system's error, in plain words.
 pub fn reason(error: &io::Error) -> String {
     match error.kind() {

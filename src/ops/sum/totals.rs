@@ -211,6 +211,18 @@ impl Totals {
         }
     }
 
+    /// The sum of all colours together, and that of each channel, with the smallest and the largest value and the mean.
+    pub fn numbers(&self) -> Vec<(&'static str, Printed, Option<(Number, Number, f64)>)> {
+        let number = |name, total: &Total, channels| {
+            let record = self.record(total, channels);
+            let range = record.range.map(|range| (range.min, range.max, range.mean));
+            (name, record.sum, range)
+        };
+        let mut all = vec![number("all", &self.together(), self.shape.colours())];
+        all.extend(self.named().map(|(name, total)| number(name, total, 1)));
+        all
+    }
+
     fn named(&self) -> impl Iterator<Item = (&'static str, &Total)> {
         let names = self.shape.channel_names().iter();
         names.copied().zip(&self.channels)

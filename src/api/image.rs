@@ -1,0 +1,324 @@
+//! Pixels in memory, with their metadata.
+
+use super::error::{Error, Result};
+use super::metadata::Metadata;
+use super::report::Report;
+use crate::formats::memory::Page;
+use crate::formats::raw;
+use crate::image::{self, Depth, Samples, Shape, Values, metadata};
+use rayon::prelude::*;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that a thread converts at a time.
+const PIECE: usize = 256 << 10;
+
+/// The type of the samples of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SampleType {
+    /// 0 to 255
+    U8,
+    /// −128 to 127
+    I8,
+    /// 0 to 65535
+    U16,
+    /// −32768 to 32767
+    I16,
+    /// 0 to 2³² − 1
+    U32,
+    /// −2³¹ to 2³¹ − 1
+    I32,
+    /// 32-bit floating point
+    F32,
+    /// 64-bit floating point
+    F64,
+}
+
+impl SampleType {
+    fn new(values: Values) -> SampleType {
+        match (values.depth, values.signed) {
+            (Depth::Eight, false) => SampleType::U8,
+            (Depth::Eight, true) => SampleType::I8,
+            (Depth::Sixteen, false) => SampleType::U16,
+            (Depth::Sixteen, true) => SampleType::I16,
+            (Depth::ThirtyTwo, false) => SampleType::U32,
+            (Depth::ThirtyTwo, true) => SampleType::I32,
+            (Depth::Float, _) => SampleType::F32,
+            (Depth::Double, _) => SampleType::F64,
+        }
+    }
+
+    fn values(self) -> Values {
+        let (depth, signed) = match self {
+            SampleType::U8 => (Depth::Eight, false),
+            SampleType::I8 => (Depth::Eight, true),
+            SampleType::U16 => (Depth::Sixteen, false),
+            SampleType::I16 => (Depth::Sixteen, true),
+            SampleType::U32 => (Depth::ThirtyTwo, false),
+            SampleType::I32 => (Depth::ThirtyTwo, true),
+            SampleType::F32 => (Depth::Float, false),
+            SampleType::F64 => (Depth::Double, false),
+        };
+        Values { depth, signed }
+    }
+
+    /// Bytes of a sample: 1, 2, 4 or 8.
+    pub fn bytes(self) -> usize {
+        self.values().depth.bytes()
+    }
+}
+
+/// As Rust and NumPy name it: `u16`, `f32`.
+impl fmt::Display for SampleType {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            SampleType::U8 => "u8",
+            SampleType::I8 => "i8",
+            SampleType::U16 => "u16",
+            SampleType::I16 => "i16",
+            SampleType::U32 => "u32",
+            SampleType::I32 => "i32",
+            SampleType::F32 => "f32",
+            SampleType::F64 => "f64",
+        })
+    }
+}
+
+mod sealed {
+    use crate::image::Samples;
+    use bytemuck::Pod;
+
+    /// A type of samples, and how it is stored.
+    pub trait Stored: Pod + Send + Sync {
+        /// The same bytes as the unsigned numbers of memory.
+        fn store(samples: Vec<Self>) -> Samples;
+    }
+}
+
+/// The Rust types of samples: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` and `f64`.
+pub trait Sample: sealed::Stored {
+    /// The type as a value.
+    const TYPE: SampleType;
+}
+
+macro_rules! samples {
+    ($($sample:ty, $memory:ty, $name:ident;)*) => {$(
+        impl sealed::Stored for $sample {
+            fn store(samples: Vec<$sample>) -> Samples {
+                bytemuck::cast_vec::<$sample, $memory>(samples).into()
+            }
+        }
+
+        impl Sample for $sample {
+            const TYPE: SampleType = SampleType::$name;
+        }
+    )*};
+}
+
+samples! {
+    u8, u8, U8;
+    i8, u8, I8;
+    u16, u16, U16;
+    i16, u16, I16;
+    u32, u32, U32;
+    i32, u32, I32;
+    f32, u32, F32;
+    f64, u64, F64;
+}
+
+/// An image in memory: its samples, row by row with the channels of a pixel side by side, and its metadata.
+///
+/// ```
+/// use gpuimg::{Image, SampleType};
+/// let image = Image::new(3, 2, 1, vec![10u16, 11, 12, 13, 14, 20])?;
+/// assert_eq!((image.width(), image.height(), image.channels()), (3, 2, 1));
+/// assert_eq!(image.sample_type(), SampleType::U16);
+/// assert_eq!(image.as_slice::<u16>().unwrap()[5], 20);
+/// # Ok::<(), gpuimg::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Image {
+    page: Page,
+    /// The file that it is from; empty if it was made in memory.
+    path: PathBuf,
+    report: Report,
+}
+
+impl Image {
+    /// An image of `width` × `height` pixels with 1 to 4 channels (grey, grey and alpha, RGB, RGB and alpha), and no metadata.
+    /// `samples` has `width · height · channels` samples. Those of `u8`, `u16` and `u32` are not copied or changed; the others
+    /// are converted in place.
+    ///
+    /// # Errors
+    /// Sides of 0, other numbers of channels, and another number of samples.
+    pub fn new<T: Sample>(
+        width: usize,
+        height: usize,
+        channels: usize,
+        samples: Vec<T>,
+    ) -> Result<Image> {
+        let values = T::TYPE.values();
+        if !(1..=4).contains(&channels) {
+            let why = format!("an image has 1 to 4 channels, not {channels}");
+            return Err(Error::argument(why));
+        }
+        let shape = Shape::checked(width as u64, height as u64, channels, values.depth);
+        let shape = shape.map_err(Error::new)?;
+        if shape.samples() != samples.len() {
+            return Err(Error::argument(format!(
+                "an image of {width}×{height} pixels with {channels} channels has {} samples, not {}",
+                shape.samples(),
+                samples.len()
+            )));
+        }
+        let mut samples = T::store(samples);
+        convert(&mut samples, values, raw::to_memory);
+        let metadata = metadata::Metadata {
+            signed: values.signed,
+            ..metadata::Metadata::default()
+        };
+        let page = Page {
+            image: image::Image::new(shape, samples),
+            metadata,
+            metadata_bytes: 0,
+            described: 1,
+        };
+        Ok(Image::of_page(page, Path::new(""), Report::default()))
+    }
+
+    pub(super) fn of_page(page: Page, path: &Path, report: Report) -> Image {
+        Image {
+            page,
+            path: path.into(),
+            report,
+        }
+    }
+
+    pub(super) fn into_page(self) -> Page {
+        self.page
+    }
+
+    pub(super) fn page(&self) -> &Page {
+        &self.page
+    }
+
+    /// Width, height and channels, and the depth of the samples.
+    pub fn shape(&self) -> Shape {
+        self.page.image.shape()
+    }
+
+    /// Pixels in a row.
+    pub fn width(&self) -> usize {
+        self.shape().width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.shape().height
+    }
+
+    /// Samples in a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
+    pub fn channels(&self) -> usize {
+        self.shape().channels
+    }
+
+    /// The type of the samples.
+    pub fn sample_type(&self) -> SampleType {
+        SampleType::new(self.values())
+    }
+
+    fn values(&self) -> Values {
+        self.page.metadata.values(self.shape().depth)
+    }
+
+    /// The samples, if they are of the type `T` and that is `u8`, `u16` or `u32`. Others are stored in another form, which
+    /// sorts as unsigned numbers: [`to_vec`](Image::to_vec) converts a copy.
+    pub fn as_slice<T: Sample>(&self) -> Option<&[T]> {
+        let is_stored = matches!(T::TYPE, SampleType::U8 | SampleType::U16 | SampleType::U32);
+        let bytes = self.page.image.samples().as_bytes();
+        (is_stored && T::TYPE == self.sample_type()).then(|| bytemuck::cast_slice(bytes))
+    }
+
+    /// The samples, for changing their values, if [`as_slice`](Image::as_slice) gives them.
+    pub fn as_mut_slice<T: Sample>(&mut self) -> Option<&mut [T]> {
+        self.as_slice::<T>()?;
+        let bytes = self.page.image.samples_mut().as_bytes_mut();
+        Some(bytemuck::cast_slice_mut(bytes))
+    }
+
+    /// A copy of the samples.
+    ///
+    /// # Errors
+    /// Samples of another type than `T`.
+    pub fn to_vec<T: Sample>(&self) -> Result<Vec<T>> {
+        if T::TYPE != self.sample_type() {
+            return Err(Error::argument(format!(
+                "the samples of the image are {}, not {}",
+                self.sample_type(),
+                T::TYPE
+            )));
+        }
+        let mut values = bytemuck::cast_slice(self.page.image.samples().as_bytes()).to_vec();
+        pieces(bytemuck::cast_slice_mut(&mut values), |piece| {
+            raw::to_file(piece, self.values().depth, self.values().signed);
+        });
+        Ok(values)
+    }
+
+    /// What the file says of the pixels.
+    pub fn metadata(&self) -> Metadata {
+        Metadata::of_page(&self.page)
+    }
+
+    /// Gives the image the metadata of another one. They must be true of these pixels: after a change of their positions or
+    /// values outside of this library, fields such as the orientation may be not.
+    pub fn set_metadata(&mut self, metadata: Metadata) {
+        let signed = self.page.metadata.signed;
+        self.page.metadata = metadata::Metadata {
+            signed,
+            ..metadata.fields
+        };
+        self.page.metadata_bytes = metadata.bytes;
+        self.page.described = metadata.described.max(1);
+    }
+
+    /// The file that it was read from, also after operations.
+    pub fn path(&self) -> Option<&Path> {
+        Some(&*self.path).filter(|path| !path.as_os_str().is_empty())
+    }
+
+    pub(super) fn name(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is to be known of how it was read, or of the operations that made it.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// Whether the samples and the metadata are the same.
+impl PartialEq for Image {
+    fn eq(&self, other: &Image) -> bool {
+        self.page.image == other.page.image && self.page.metadata == other.page.metadata
+    }
+}
+
+/// Converts samples between the form of files and that of memory.
+fn convert(samples: &mut Samples, values: Values, convert: fn(&mut [u8], Depth, bool)) {
+    if values.signed || values.depth.is_float() {
+        pieces(samples.as_bytes_mut(), |piece| {
+            convert(piece, values.depth, values.signed);
+        });
+    }
+}
+
+/// Runs `work` on pieces of the bytes, on all threads if there are several.
+fn pieces(bytes: &mut [u8], work: impl Fn(&mut [u8]) + Sync + Send) {
+    if bytes.len() <= PIECE {
+        work(bytes);
+    } else {
+        bytes.par_chunks_mut(PIECE).for_each(work);
+    }
+}

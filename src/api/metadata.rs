@@ -1,0 +1,81 @@
+//! What a file says of its pixels.
+
+use crate::formats::memory::Page;
+use crate::image::metadata::{self, Resolution};
+
+/// What a file says of its pixels, other than their shape and type.
+///
+/// It holds all metadata of the file, also those without a method here, such as an ICC profile or the tags of a microscope.
+/// Operations keep it true: `rotate` exchanges the resolutions across and down. A format writes what it has a place for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata {
+    pub(super) fields: metadata::Metadata,
+    /// Bytes in the file that it was read from.
+    pub(super) bytes: u64,
+    /// The number of pages that it describes.
+    pub(super) described: usize,
+}
+
+impl Metadata {
+    pub(super) fn of_page(page: &Page) -> Metadata {
+        Metadata {
+            fields: page.metadata.clone(),
+            bytes: page.metadata_bytes,
+            described: page.described,
+        }
+    }
+
+    /// The orientation for display, 1 to 8 as in Exif and TIFF; `None` if it is not given.
+    pub fn orientation(&self) -> Option<u16> {
+        self.fields.orientation
+    }
+
+    /// Sets the orientation for display.
+    ///
+    /// # Panics
+    /// An orientation other than 1 to 8.
+    pub fn set_orientation(&mut self, orientation: Option<u16>) {
+        assert!(orientation.is_none_or(|number| (1..=8).contains(&number)));
+        self.fields.orientation = orientation;
+    }
+
+    /// Pixels in a unit of length, across and down.
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.fields.resolution
+    }
+
+    /// Sets the pixels in a unit of length.
+    pub fn set_resolution(&mut self, resolution: Option<Resolution>) {
+        self.fields.resolution = resolution;
+    }
+
+    /// The largest value that samples can have, if it is not 255 or 65535: 4095 for 12 bits.
+    pub fn max_value(&self) -> Option<u16> {
+        self.fields.maxval
+    }
+
+    /// The significant bits of each channel before the samples were scaled to the full depth.
+    pub fn significant_bits(&self) -> Option<&[u8]> {
+        self.fields.significant.as_deref()
+    }
+
+    /// The smallest and the largest value that the file wants to be shown, as black and as white (DICOM).
+    pub fn window(&self) -> Option<(i64, i64)> {
+        self.fields.window
+    }
+
+    /// Whether 0 stands for white in a grey image. The samples are as they are in the file.
+    pub fn white_is_zero(&self) -> bool {
+        self.fields.white_is_zero
+    }
+
+    /// Whether the range of `normalize --undo` is recorded, so that `restore` can restore the original values.
+    pub fn can_be_restored(&self) -> bool {
+        matches!(self.fields.stretch, Some(Ok(_)))
+    }
+
+    /// The names of the parts that only the file's own format stores: `tag 270`, `chunk iCCP`, `the ICC profile`.
+    pub fn parts(&self) -> Vec<String> {
+        self.fields.own.names()
+    }
+}

@@ -1,0 +1,138 @@
+//! Numbers of an image: exact sums, and counts of its values.
+
+use super::device::Device;
+use super::error::{Error, Result};
+use super::image::Image;
+use super::operations::Operations;
+use crate::engine::Done;
+use crate::ops::Operation;
+use crate::ops::histogram::{self, Counts};
+use crate::ops::sum::{self, Printed};
+
+/// An exact sum of samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SumValue {
+    /// Of integers.
+    Whole(i128),
+    /// Of floating-point numbers: the `f64` that is nearest to the exact sum.
+    Real(f64),
+}
+
+/// The sum of a channel, or of all colours, and the range of its values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChannelSum {
+    /// `grey`, `red`, `green`, `blue` or `alpha`; `all` for all colours together.
+    pub name: &'static str,
+    /// The exact sum.
+    pub sum: SumValue,
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The mean.
+    pub mean: f64,
+}
+
+/// What [`sum`](fn@sum) computes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sums {
+    /// All colours together, without alpha.
+    pub total: ChannelSum,
+    /// Each channel; alpha is the last.
+    pub channels: Vec<ChannelSum>,
+}
+
+/// Adds up the samples of an image exactly, and finds their minimum, maximum and mean, for each channel and in total.
+///
+/// ```
+/// use gpuimg::{Device, Image, SumValue};
+/// let image = Image::new(3, 2, 1, vec![1u16, 2, 3, 4, 5, 6])?;
+/// let sums = gpuimg::sum(&image, &Device::cpu())?;
+/// assert_eq!(sums.total.sum, SumValue::Whole(21));
+/// assert_eq!((sums.total.min, sums.total.max, sums.total.mean), (1.0, 6.0, 3.5));
+/// # Ok::<(), gpuimg::Error>(())
+/// ```
+///
+/// # Errors
+/// NaN and infinite samples, and those of the device.
+pub fn sum(image: &Image, device: &Device) -> Result<Sums> {
+    let op = sum::Sum {
+        all: true,
+        nan: None,
+    };
+    let done = numbers(image, device, Box::new(op))?;
+    let totals = done.results.totals.into_iter().next();
+    let totals = totals.ok_or_else(|| Error::argument("there is no sum"))?;
+    let mut all = totals.numbers().into_iter().map(|(name, sum, range)| {
+        let (min, max, mean) = range.unwrap_or((0.into(), 0.into(), 0.0));
+        ChannelSum {
+            name,
+            sum: match sum {
+                Printed::Whole(sum) => SumValue::Whole(sum),
+                Printed::Real(sum) => SumValue::Real(sum),
+            },
+            min: min.as_f64(),
+            max: max.as_f64(),
+            mean,
+        }
+    });
+    let total = all.next();
+    Ok(Sums {
+        total: total.ok_or_else(|| Error::argument("there is no sum"))?,
+        channels: all.collect(),
+    })
+}
+
+/// How often each value occurs in each channel of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    counts: Counts,
+}
+
+impl Histogram {
+    /// The number of channels.
+    pub fn channels(&self) -> usize {
+        self.counts.channels
+    }
+
+    /// The value that the first count of each channel is for: 0, or −128 or −32768 for signed samples.
+    pub fn first_value(&self) -> i32 {
+        let (_, values) = self.counts.kind();
+        values.least()
+    }
+
+    /// The counts of a channel, 256 or 65536 of them, in the order of the values.
+    ///
+    /// # Panics
+    /// A channel that does not exist.
+    pub fn counts(&self, channel: usize) -> &[u64] {
+        let bins = self.counts.bins.len() / self.counts.channels;
+        &self.counts.bins[channel * bins..][..bins]
+    }
+}
+
+/// Counts exactly how often each value occurs in each channel of an image with 8 or 16 bits.
+///
+/// ```
+/// use gpuimg::{Device, Image};
+/// let image = Image::new(3, 2, 1, vec![1u16, 2, 2, 4, 2, 6])?;
+/// let histogram = gpuimg::histogram(&image, &Device::cpu())?;
+/// assert_eq!(histogram.counts(0)[..7], [0, 1, 3, 0, 1, 0, 1]);
+/// # Ok::<(), gpuimg::Error>(())
+/// ```
+///
+/// # Errors
+/// Samples of 32 and 64 bits, and those of the device.
+pub fn histogram(image: &Image, device: &Device) -> Result<Histogram> {
+    let done = numbers(image, device, Box::new(histogram::Histogram))?;
+    let counts = done.results.counts;
+    let counts = counts.ok_or_else(|| Error::argument("there is no histogram"))?;
+    Ok(Histogram { counts })
+}
+
+fn numbers(image: &Image, device: &Device, op: Box<dyn Operation>) -> Result<Done> {
+    let pages = vec![image.page().clone()];
+    let operations = Operations::new().then(op);
+    let run = operations.in_memory(image.name(), None, device, |job| job.to_pages(pages));
+    run.map(|(_, done)| done)
+}
