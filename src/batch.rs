@@ -1,4 +1,4 @@
-//! Processes many files: folders, lists and shards of them, on all cores and GPUs. A bad file is
+//! Many files: folders, lists and shards of them, on all cores and GPUs. A bad file is
 //! reported and the others are processed; a later run can skip finished files.
 
 pub(crate) mod conversion;
@@ -12,6 +12,7 @@ pub(crate) mod naming;
 pub(crate) mod options;
 pub(crate) mod output_paths;
 pub(crate) mod plan;
+mod process;
 mod progress;
 pub(crate) mod project;
 pub(crate) mod report;
@@ -43,6 +44,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tally::Screen;
 use watch::range_file::Current;
+
+pub use process::{BatchOptions, FileResult, FileStatus, process};
 
 /// A batch that is ready to run.
 #[derive(Debug)]
@@ -77,64 +80,18 @@ pub(crate) fn convert(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let Conversion {
-        items,
-        inputs,
-        naming,
-        ..
-    } = asked;
     let batch = Batch {
         ops,
-        items,
+        items: &asked.items,
         template: Some(template),
-        naming: Some(naming),
+        naming: Some(&asked.naming),
         options,
         common,
         follow,
         prints: false,
         names_failures: true,
     };
-    let folder = naming.folder();
-    let watches = options.watching.watch;
-    let (shard, resume) = (options.selection.shard, options.resume || watches);
-    if options.dry_run {
-        return batch.tell_plan(Some(&Past::read(folder, job, resume)?));
-    }
-    match naming {
-        // If all inputs are missing, no empty folder is created.
-        Naming::Folder { .. } if watches || items.has_any() => {
-            os::make_folder(folder, template.sync).map_err(|error| {
-                anyhow!(
-                    "cannot create the folder {}: {}",
-                    folder.shown(),
-                    reason(&error)
-                )
-            })?
-        }
-        Naming::Folder { .. } => return batch.run(None, |_, _| Ok(())),
-        Naming::File(path) => ensure!(
-            folder.is_dir(),
-            "cannot write {}: folder {} does not exist",
-            path.shown(),
-            folder.shown()
-        ),
-    }
-    // For a single output file a journal is read only on request.
-    let keeps = resume || matches!(naming, Naming::Folder { .. });
-    let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
-    let mut journal = journal.transpose()?;
-    if watches {
-        if let Some(journal) = &mut journal {
-            journal.begin_watch();
-        }
-        os::remove_leftovers(folder::all_below(folder));
-        return batch.watch(inputs, journal.as_ref(), |_, _| Ok(()));
-    }
-    if resume {
-        let outputs = batch.items.items.iter().flat_map(|item| &item.output);
-        os::remove_leftovers(outputs.map(|path| os::parent(path).into()).collect());
-    }
-    batch.run(journal.as_ref(), |_, _| Ok(()))
+    batch.convert(job, asked, |_, _| Ok(()))
 }
 
 /// Measures all inputs that `paths` and the options select. Calls `print` with each result, or the reason
@@ -290,6 +247,58 @@ pub(crate) fn measure_set(
 }
 
 impl Batch<'_> {
+    /// Makes the output of every file; calls `each` on this thread with each outcome, as soon as it is ready.
+    fn convert(
+        &self,
+        job: Job,
+        asked: &Conversion,
+        each: impl FnMut(usize, FileOutcome) -> Result<()>,
+    ) -> Result<Outcome> {
+        let Conversion { inputs, naming, .. } = asked;
+        let (options, template) = (self.options, self.template.context("no destination")?);
+        let folder = naming.folder();
+        let watches = options.watching.watch;
+        let (shard, resume) = (options.selection.shard, options.resume || watches);
+        if options.dry_run {
+            return self.tell_plan(Some(&Past::read(folder, job, resume)?));
+        }
+        match naming {
+            // If all inputs are missing, no empty folder is created.
+            Naming::Folder { .. } if watches || self.items.has_any() => {
+                os::make_folder(folder, template.sync).map_err(|error| {
+                    anyhow!(
+                        "cannot create the folder {}: {}",
+                        folder.shown(),
+                        reason(&error)
+                    )
+                })?
+            }
+            Naming::Folder { .. } => return self.run(None, each),
+            Naming::File(path) => ensure!(
+                folder.is_dir(),
+                "cannot write {}: folder {} does not exist",
+                path.shown(),
+                folder.shown()
+            ),
+        }
+        // For a single output file a journal is read only on request.
+        let keeps = resume || matches!(naming, Naming::Folder { .. });
+        let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
+        let mut journal = journal.transpose()?;
+        if watches {
+            if let Some(journal) = &mut journal {
+                journal.begin_watch();
+            }
+            os::remove_leftovers(folder::all_below(folder));
+            return self.watch(inputs, journal.as_ref(), |_, _| Ok(()));
+        }
+        if resume {
+            let outputs = self.items.items.iter().flat_map(|item| &item.output);
+            os::remove_leftovers(outputs.map(|path| os::parent(path).into()).collect());
+        }
+        self.run(journal.as_ref(), each)
+    }
+
     fn refused(&self, item: &Item, why: &'static str) -> anyhow::Error {
         anyhow!(why).context(Failure::new(chain::verb(self.ops), &item.input))
     }

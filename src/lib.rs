@@ -63,6 +63,30 @@
 //! # Ok::<(), gpuimg::Error>(())
 //! ```
 //!
+//! # Folders
+//!
+//! [`batch::process`] processes folders on all cores and GPUs, reports each file as it is finished, and can resume an interrupted
+//! run.
+//!
+//! ```
+//! use gpuimg::{Device, Normalize, Operations, batch};
+//! use std::ops::ControlFlow;
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+//! # std::fs::create_dir(&input).unwrap();
+//! # gpuimg::write(input.join("a.tif"), &gpuimg::Image::new(3, 2, 1, vec![10u16, 11, 12, 13, 14, 20])?)?;
+//! let operations = Operations::new().normalize(Normalize::clip(0.1, 99.9)?);
+//! let options = batch::BatchOptions::new().device(Device::cpu()).name("{stem}.png")?;
+//! let results = batch::process(&[&input], &output, &operations, &options, |file| {
+//!     println!("{} of {}", file.finished, file.files);
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert!(results.iter().all(|file| file.error().is_none()));
+//! # assert!(output.join("a.png").exists());
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
 //! # Numbers
 //!
 //! [`sum()`] adds up samples exactly and finds their smallest and largest value; [`histogram()`] counts how often each value occurs.
