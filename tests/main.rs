@@ -12,6 +12,8 @@
 
 mod support;
 
+/// The library.
+mod api;
 /// Stacks projected along one of their axes.
 mod axes;
 /// Images that a GPU's memory does not hold at once.
