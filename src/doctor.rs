@@ -11,6 +11,7 @@ use crate::image::{Depth, Shape};
 use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::os::console;
+use crate::os::limits;
 use crate::os::outcome::Outcome;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
@@ -109,38 +110,9 @@ fn surroundings(out: &mut String) {
             "this is a container: start it with GPU access (docker run --gpus all)",
         );
     }
-    if let Some(limits) = limits(&|path| fs::read_to_string(path).ok()) {
+    if let Some(limits) = limits::control_groups() {
         line(out, "note", &limits);
     }
-}
-
-/// The memory and cores that a control group, as containers and batch systems set it, leaves to the
-/// process. `read` returns a file's text.
-pub fn limits(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    // Version 2 writes "max" for no limit, version 1 a number larger than any memory.
-    let memory = number("/sys/fs/cgroup/memory.max")
-        .or_else(|| number("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-        .filter(|&bytes| bytes < 1 << 50)
-        .map(|bytes| format!("{} MiB of memory", bytes >> 20));
-    let quota = match read("/sys/fs/cgroup/cpu.max") {
-        Some(both) => both.trim().split_once(' ').map(|(quota, period)| {
-            let number = |text: &str| text.parse::<u64>().ok();
-            (number(quota), number(period))
-        }),
-        None => Some((
-            number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
-            number("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
-        )),
-    };
-    let cores = match quota {
-        Some((Some(quota), Some(period))) if period > 0 => {
-            Some(format!("{:.1} cores", quota as f64 / period as f64))
-        }
-        _ => None,
-    };
-    let both: Vec<String> = [memory, cores].into_iter().flatten().collect();
-    (!both.is_empty()).then(|| format!("a control group allows {}", both.join(" and ")))
 }
 
 fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {

@@ -281,32 +281,6 @@ fn a_wrong_kernel_fails_its_row_alone() {
 }
 
 #[test]
-fn limits_of_control_groups() {
-    let of = |files: &[(&str, &str)]| {
-        gpuimg::internals::doctor::limits(&|path| {
-            let file = files.iter().find(|(name, _)| *name == path)?;
-            Some(file.1.to_string())
-        })
-    };
-    let (memory, cpu) = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/cpu.max");
-    assert_eq!(of(&[]), None);
-    assert_eq!(of(&[(memory, "max\n"), (cpu, "max 100000\n")]), None);
-    assert_eq!(
-        of(&[(memory, "8589934592\n"), (cpu, "150000 100000\n")]).unwrap(),
-        "a control group allows 8192 MiB of memory and 1.5 cores"
-    );
-    let old = "/sys/fs/cgroup/memory/memory.limit_in_bytes";
-    assert_eq!(of(&[(old, "9223372036854771712\n")]), None);
-    let quota = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";
-    let period = "/sys/fs/cgroup/cpu/cpu.cfs_period_us";
-    assert_eq!(of(&[(quota, "-1\n"), (period, "100000\n")]), None);
-    assert_eq!(
-        of(&[(quota, "200000\n"), (period, "100000\n")]).unwrap(),
-        "a control group allows 2.0 cores"
-    );
-}
-
-#[test]
 fn the_doctor_tells_of_cpu_and_choice() {
     let folder = folder(&[]);
     let out = run(folder.path(), &["doctor", "--device", "cpu"], &[]);

@@ -30,6 +30,12 @@ pub fn cores() -> usize {
         .map_or(available, |cores| cores.min(available))
 }
 
+/// The memory and cores that control groups, as containers and batch systems set them, allow this process, in words;
+/// `None` without a limit.
+pub fn control_groups() -> Option<String> {
+    System::here().control_groups()
+}
+
 /// Bytes of address space that `ulimit -v` leaves.
 fn address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
@@ -81,6 +87,18 @@ impl System<'_> {
         groups.chain(machine).chain(self.slurm_memory()).min()
     }
 
+    /// The limits of the control groups, in words.
+    fn control_groups(&self) -> Option<String> {
+        let groups = self.groups("memory");
+        let memory = groups.iter().filter_map(Group::memory_limit).min();
+        let memory = memory.map(|bytes| format!("{} MiB of memory", bytes >> 20));
+        let groups = self.groups("cpu");
+        let cores = groups.iter().filter_map(Group::cores).reduce(f64::min);
+        let cores = cores.map(|cores| format!("{cores:.1} cores"));
+        let limits: Vec<String> = memory.into_iter().chain(cores).collect();
+        (!limits.is_empty()).then(|| format!("a control group allows {}", limits.join(" and ")))
+    }
+
     /// Bytes of memory that Slurm grants; not every cluster enforces them with control groups.
     fn slurm_memory(&self) -> Option<u64> {
         let mib = match self.number("SLURM_MEM_PER_NODE") {
@@ -97,6 +115,7 @@ impl System<'_> {
     fn cores(&self) -> Option<usize> {
         let groups = self.groups("cpu");
         let quotas = groups.iter().filter_map(Group::cores);
+        let quotas = quotas.map(|cores| cores as u64);
         let cores = quotas.chain(self.number("SLURM_CPUS_PER_TASK")).min()?;
         usize::try_from(cores.max(1)).ok()
     }
@@ -164,45 +183,48 @@ struct Mount<'a> {
 
 impl Mount<'_> {
     fn parse(line: &str) -> Option<Mount<'_>> {
-        let (before, behind) = line.split_once(" - ")?;
+        let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(3);
-        let mut behind = behind.split(' ');
+        let mut after = after.split(' ');
         Some(Mount {
             root: before.next()?,
             point: before.next()?,
-            kind: behind.next()?,
-            options: behind.nth(1)?,
+            kind: after.next()?,
+            options: after.nth(1)?,
         })
     }
 }
 
 impl Group {
-    /// Bytes that the group may still take. Inactive file pages do not count as taken, since the
+    /// Bytes of memory that the group may use.
+    fn memory_limit(&self) -> Option<u64> {
+        let limits: &[&str] = match self.version {
+            Version::One => &["memory.limit_in_bytes"],
+            // Above `high`, processes are throttled without end.
+            Version::Two => &["memory.max", "memory.high"],
+        };
+        let limits = limits.iter().filter_map(|name| self.number(name));
+        // For no limit, version 1 has a number larger than any memory.
+        limits.min().filter(|&bytes| bytes < 1 << 50)
+    }
+
+    /// Bytes of memory that the group may still use. Inactive file pages do not count as used, since the
     /// kernel reclaims them first.
     fn free_memory(&self) -> Option<u64> {
-        let (limits, used, idle): (&[&str], _, _) = match self.version {
-            Version::One => (
-                &["memory.limit_in_bytes"],
-                "memory.usage_in_bytes",
-                "total_inactive_file ",
-            ),
-            // Above `high`, processes are throttled without end.
-            Version::Two => (
-                &["memory.max", "memory.high"],
-                "memory.current",
-                "inactive_file ",
-            ),
+        let (used, inactive) = match self.version {
+            Version::One => ("memory.usage_in_bytes", "total_inactive_file "),
+            Version::Two => ("memory.current", "inactive_file "),
         };
-        let limit = limits.iter().filter_map(|name| self.number(name)).min()?;
+        let limit = self.memory_limit()?;
         let stat = self.read("memory.stat");
-        let idle = stat.lines().find_map(|line| line.strip_prefix(idle));
-        let idle: u64 = idle.and_then(|idle| idle.parse().ok()).unwrap_or(0);
-        let used = self.number(used).unwrap_or(0).saturating_sub(idle);
+        let inactive = stat.lines().find_map(|line| line.strip_prefix(inactive));
+        let inactive: u64 = inactive.and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+        let used = self.number(used).unwrap_or(0).saturating_sub(inactive);
         Some(limit.saturating_sub(used))
     }
 
-    /// Whole cores' worth of time that the group may use.
-    fn cores(&self) -> Option<u64> {
+    /// The cores' worth of time that the group may use.
+    fn cores(&self) -> Option<f64> {
         let (quota, period) = match self.version {
             Version::One => (
                 self.number("cpu.cfs_quota_us")?,
@@ -214,7 +236,7 @@ impl Group {
                 (quota.parse().ok()?, period.parse().ok()?)
             }
         };
-        Some(quota.checked_div(period)?.max(1))
+        (period > 0).then(|| quota as f64 / period as f64)
     }
 
     /// A number from a file; `None` without a limit (`max`, -1).
@@ -237,17 +259,33 @@ mod tests {
         "MemTotal: 99 kB\nMemAvailable: 16777216 kB\n",
     );
 
-    /// The free memory in MiB and the cores of a machine with these files and variables.
-    fn detected(files: &[(&str, &str)], variables: &[(&str, &str)]) -> (u64, Option<usize>) {
+    /// The root of a machine with these files.
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("temporary folder");
         for (name, text) in files.iter().chain([&MACHINE]) {
             let path = root.path().join(name);
             fs::create_dir_all(path.parent().expect("parent")).expect("folder");
             fs::write(path, text).expect("file");
         }
+        root
+    }
+
+    /// The limits of the control groups of a machine with these files, in words.
+    fn in_words(files: &[(&str, &str)]) -> Option<String> {
+        let root = machine(files);
+        let system = System {
+            root: root.path(),
+            variable: &|_| None,
+        };
+        system.control_groups()
+    }
+
+    /// The free memory in MiB and the cores of a machine with these files and variables.
+    fn detected(files: &[(&str, &str)], variables: &[(&str, &str)]) -> (u64, Option<usize>) {
+        let root = machine(files);
         let variable = |name: &str| {
-            let found = variables.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| value.to_string())
+            let variable = variables.iter().find(|(key, _)| *key == name);
+            variable.map(|(_, value)| value.to_string())
         };
         let system = System {
             root: root.path(),
@@ -269,6 +307,7 @@ mod tests {
             ("sys/fs/cgroup/cgroup.procs", "1\n"),
         ];
         assert_eq!(detected(&files, &[]), (16384, None));
+        assert_eq!(in_words(&files), None);
     }
 
     #[test]
@@ -297,6 +336,21 @@ mod tests {
             ("sys/fs/cgroup/system.slice/memory.high", "1073741824\n"),
         ];
         assert_eq!(detected(&files, &[]), (300, Some(3)));
+    }
+
+    #[test]
+    fn the_doctor_missed_the_limits_of_nested_groups() {
+        let job = "sys/fs/cgroup/system.slice/job_7/memory.max";
+        let files = [
+            ("proc/self/cgroup", "0::/system.slice/job_7\n"),
+            ("proc/self/mountinfo", TWO),
+            (job, "419430400\n"),
+            ("sys/fs/cgroup/system.slice/cpu.max", "350000 100000\n"),
+        ];
+        assert_eq!(
+            in_words(&files).expect("limits"),
+            "a control group allows 400 MiB of memory and 3.5 cores"
+        );
     }
 
     #[test]
@@ -338,6 +392,10 @@ mod tests {
             ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
         ];
         assert_eq!(detected(&files, &[]), (300, Some(1)));
+        assert_eq!(
+            in_words(&files).expect("limits"),
+            "a control group allows 400 MiB of memory and 0.5 cores"
+        );
     }
 
     #[test]
@@ -361,6 +419,26 @@ mod tests {
             ("sys/fs/cgroup/cpu.max", "200000 100000\n"),
         ];
         assert_eq!(detected(&files, &[]), (400, Some(2)));
+    }
+
+    #[test]
+    fn no_limit_is_reported_where_the_groups_set_none() {
+        let files = [
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/self/mountinfo", TWO),
+            ("sys/fs/cgroup/memory.max", "max\n"),
+            ("sys/fs/cgroup/cpu.max", "max 100000\n"),
+        ];
+        assert_eq!(in_words(&files), None);
+        let mounts = "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let unlimited = "9223372036854771712\n";
+        let files = [
+            ("proc/self/cgroup", "9:memory:/\n"),
+            ("proc/self/mountinfo", mounts),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", unlimited),
+        ];
+        assert_eq!(in_words(&files), None);
+        assert_eq!(detected(&files, &[]), (16384, None));
     }
 
     #[test]
