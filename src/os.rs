@@ -24,6 +24,7 @@ pub(crate) mod sync;
 mod target;
 mod traffic;
 mod unfinished;
+mod utc;
 
 pub use crate::os::reason::reason;
 pub use digest::Digest;
@@ -37,3 +38,4 @@ pub use state::{CHANGED, Compared, FileRecord, FileState, InputRecord, Passes, S
 pub use target::{Target, check_regular, open_stream};
 pub use traffic::Traffic;
 pub use unfinished::forget_unfinished;
+pub use utc::utc;

@@ -7,6 +7,7 @@ use crate::batch::tally::Screen;
 use crate::os::console;
 use crate::os::count;
 use crate::os::name::Shown;
+use crate::os::utc;
 use crate::timing::Latencies;
 use crate::timing::millis;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -281,43 +282,9 @@ impl State {
     }
 }
 
-/// A time as RFC 3339 has it, in UTC: 2026-11-22T14:03:11Z.
-fn utc(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    let seconds = since.map_or(0, |since| since.as_secs());
-    let (day, second) = (seconds / 86400, seconds % 86400);
-    // Years begin in March, so that the leap day is the last; 1970-01-01 is day 719468 of such a
-    // calendar.
-    let day = day + 719_468;
-    let (era, day) = (day / 146_097, day % 146_097);
-    let year = (day - day / 1460 + day / 36524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let march = (5 * day + 2) / 153;
-    let day = day - (153 * march + 2) / 5 + 1;
-    let month = if march < 10 { march + 3 } else { march - 9 };
-    let year = year + 400 * era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_of_the_calendar() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (951_868_800, "2000-03-01T00:00:00Z"),
-            (1_795_356_191, "2026-11-22T14:03:11Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(utc(time), text);
-        }
-    }
 
     #[test]
     fn lines_fit() {
