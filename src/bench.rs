@@ -2,7 +2,7 @@
 //! machine; checks each result before printing its time, beside the published figures.
 //!
 //! ```text
-//!   papers/*.rs ─► cases (one file a table) ─► context.rs ─► rows ─► text, JSON, HTML, comparison
+//!   papers/*.txt ► cases (one file a table) ─► context.rs ─► rows ─► text, JSON, HTML, comparison
 //!   what it shows   what to run, what counts     runs it  case.rs    report.rs, compare.rs, html.rs
 //!                                                            └─► claims.rs: the papers' claims, judged
 //! ```

@@ -1,11 +1,7 @@
 //! The four papers, named, and their systems, one by one: the access pattern and the lesson. What
 //! they claim of two rows is in `claims`.
 
-mod lecture;
-mod own;
-mod reduction;
-mod transposing;
-mod typical_tasks;
+use std::sync::LazyLock;
 
 /// The paper that a system comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,39 +74,48 @@ pub struct Topic {
 }
 
 impl Topic {
-    const fn new(
-        paper: Paper,
-        key: &'static str,
-        system: &'static str,
-        picture: &'static str,
-        lesson: &'static str,
-    ) -> Topic {
-        Topic {
-            key,
-            paper,
-            system,
-            picture,
-            lesson,
-        }
+    /// The systems in the text of a paper, separated by empty lines: a line with the key and the
+    /// system, the picture, and a line with the lesson.
+    fn parse(paper: Paper, text: &'static str) -> impl Iterator<Item = Topic> {
+        text.trim_end().split("\n\n").filter_map(move |block| {
+            let (key, block) = block.split_once(": ")?;
+            let (system, block) = block.split_once('\n')?;
+            let (picture, lesson) = block.rsplit_once('\n')?;
+            Some(Topic {
+                key,
+                paper,
+                system,
+                picture,
+                lesson,
+            })
+        })
     }
 }
 
-/// All systems: the papers', then the program's own.
-pub fn topics() -> impl Iterator<Item = &'static Topic> {
+static TOPICS: LazyLock<Vec<Topic>> = LazyLock::new(|| {
     [
-        typical_tasks::TOPICS,
-        transposing::TOPICS,
-        reduction::TOPICS,
-        lecture::TOPICS,
-        own::TOPICS,
+        (
+            Paper::TypicalTasks,
+            include_str!("papers/typical_tasks.txt"),
+        ),
+        (Paper::Transposing, include_str!("papers/transposing.txt")),
+        (Paper::Sum, include_str!("papers/reduction.txt")),
+        (Paper::Lecture, include_str!("papers/lecture.txt")),
+        (Paper::Own, include_str!("papers/own.txt")),
     ]
     .into_iter()
-    .flatten()
+    .flat_map(|(paper, text)| Topic::parse(paper, text))
+    .collect()
+});
+
+/// All systems: the papers', then the program's own.
+pub fn topics() -> impl Iterator<Item = &'static Topic> {
+    TOPICS.iter()
 }
 
 /// The system with this key.
 pub fn topic(key: &str) -> &'static Topic {
     topics()
         .find(|topic| topic.key == key)
-        .unwrap_or_else(|| unreachable!("the tables name only systems that there are: {key}"))
+        .unwrap_or_else(|| unreachable!("the tables name only systems of papers/*.txt: {key}"))
 }
