@@ -79,26 +79,28 @@ pub struct Case {
 impl Case {
     /// A row that runs on the GPU and moves `bytes`, which also occupy as many bytes of device
     /// memory.
-    pub fn gpu(
+    pub fn gpu<R: Into<Measured>>(
         table: Table,
         id: impl Into<String>,
         name: impl Into<String>,
         topic: &'static str,
         bytes: u64,
-        work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
+        work: impl Fn(&BenchContext) -> Result<R> + 'static,
     ) -> Case {
+        let work = move |context: &BenchContext| Ok(work(context)?.into());
         Case::new(table, id, name, topic, bytes, Work::Gpu(Box::new(work)))
     }
 
     /// A row that runs on the host.
-    pub fn host(
+    pub fn host<R: Into<Measured>>(
         table: Table,
         id: impl Into<String>,
         name: impl Into<String>,
         topic: &'static str,
         bytes: u64,
-        work: impl Fn(&Host) -> Result<Measured> + 'static,
+        work: impl Fn(&Host) -> Result<R> + 'static,
     ) -> Case {
+        let work = move |host: &Host| Ok(work(host)?.into());
         Case::new(table, id, name, topic, bytes, Work::Host(Box::new(work)))
     }
 

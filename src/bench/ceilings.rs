@@ -19,19 +19,10 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let memory = Ceiling::Stated(Limit::DeviceMemory);
     let link = Ceiling::Stated(Limit::Pcie);
     let gpu = |id, name, bytes, work: fn(&BenchContext) -> Result<Time>| {
-        Case::gpu(
-            Table::Ceilings,
-            id,
-            name,
-            "ceiling",
-            bytes,
-            move |context| Ok(work(context)?.into()),
-        )
+        Case::gpu(Table::Ceilings, id, name, "ceiling", bytes, work)
     };
     let host = |id, name, bytes, work: fn(&Host) -> Result<Time>| {
-        Case::host(Table::Ceilings, id, name, "ceiling", bytes, move |host| {
-            Ok(work(host)?.into())
-        })
+        Case::host(Table::Ceilings, id, name, "ceiling", bytes, work)
     };
     vec![
         gpu("read", "GPU: read, 16 bytes an access", bytes, read_wide).under(memory),
@@ -95,10 +86,7 @@ fn host_copy(host: &Host, piece: usize) -> Result<Time> {
 
 /// A grid of blocks of 256 threads, one 16-byte vector for each thread.
 pub(super) fn one_vector_each(bytes: usize) -> Grid {
-    Grid {
-        blocks: [(bytes / 16).div_ceil(256) as u32, 1],
-        threads: [256, 1],
-    }
+    Grid::new((bytes / 16).div_ceil(256) as u32, 256)
 }
 
 pub(super) fn read_wide(context: &BenchContext) -> Result<Time> {

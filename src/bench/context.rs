@@ -213,10 +213,7 @@ impl<'a> BenchContext<'a> {
 
     /// Blocks of 256 threads, eight times as many as the GPU can run at once.
     pub fn filled(&self) -> Grid {
-        Grid {
-            blocks: [8 * self.facts.multiprocessors, 1],
-            threads: [256, 1],
-        }
+        Grid::new(8 * self.facts.multiprocessors, 256)
     }
 
     /// Device memory of `len` bytes, filled with `POISON`.

@@ -8,16 +8,10 @@ use crate::gpu::launch::papers::launch::Empty;
 
 const GPU: &str = "GTX 460";
 /// The paper's grid: 160 blocks of 96 threads.
-pub(super) const PAPER: Grid = Grid {
-    blocks: [160, 1],
-    threads: [96, 1],
-};
+pub(super) const PAPER: Grid = Grid::new(160, 96);
 
 pub(super) fn cases() -> Vec<Case> {
-    let one = Grid {
-        blocks: [1, 1],
-        threads: [1, 1],
-    };
+    let one = Grid::new(1, 1);
     let launch = |id, name, topic, grid, synchronised| {
         Case::gpu(Table::Launch, id, name, topic, 0, move |context| {
             let empty = context.kernel::<Empty>()?;
@@ -36,7 +30,7 @@ pub(super) fn cases() -> Vec<Case> {
                     context.gpu.wait()
                 })?
             };
-            Ok(per_call(time, if synchronised { 1.0 } else { 1000.0 }).into())
+            Ok(per_call(time, if synchronised { 1.0 } else { 1000.0 }))
         })
     };
     vec![

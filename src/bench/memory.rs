@@ -72,7 +72,7 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
             let kernel = context.kernel::<Read>()?;
             let grid = threads.grid(context);
             let [pieces, piece] = pieces(context, PIECE);
-            let time = context.summed(grid, context.host.sample_sum, |sums| {
+            context.summed(grid, context.host.sample_sum, |sums| {
                 let arguments = Read {
                     data: context.input.view(),
                     pieces,
@@ -80,8 +80,7 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .published(Figure::Image(42.0, bytes), GPU)
@@ -96,7 +95,7 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
             let kernel = context.kernel::<Copy>()?;
             let out = context.poisoned(context.input.len())?;
             let [pieces, piece] = pieces(context, PIECE);
-            let time = context.check_and_time(out, &context.input, |out| {
+            context.check_and_time(out, &context.input, |out| {
                 let arguments = Copy {
                     src: context.input.view(),
                     dst: out.view_mut(),
@@ -105,8 +104,7 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
                 };
                 let grid = threads.grid(context);
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .published(Figure::Image(30.0, bytes), GPU)
@@ -122,7 +120,7 @@ fn wide(bytes: u64) -> Vec<Case> {
             "read, 16 bytes an access",
             "wide",
             bytes,
-            |context| Ok(read_wide(context)?.into()),
+            |context| read_wide(context),
         )
         .under(READ),
         Case::gpu(
@@ -131,7 +129,7 @@ fn wide(bytes: u64) -> Vec<Case> {
             "copy, 16 bytes an access",
             "wide",
             2 * bytes,
-            |context| Ok(copy_wide(context)?.into()),
+            |context| copy_wide(context),
         )
         .under(COPY),
     ]
@@ -148,13 +146,10 @@ fn launched(sizes: Sizes, blocks: u32, threads: u32) -> Case {
         bytes as u64,
         move |context| {
             let kernel = context.kernel::<Read>()?;
-            let grid = Grid {
-                blocks: [blocks, 1],
-                threads: [threads, 1],
-            };
+            let grid = Grid::new(blocks, threads);
             let part = context.host.noise[..bytes / 2].par_iter();
             let expected = part.map(|&p| u32::from(p)).reduce(|| 0, u32::wrapping_add);
-            let time = context.summed(grid, expected, |sums| {
+            context.summed(grid, expected, |sums| {
                 let arguments = Read {
                     data: context.input.view(),
                     pieces: (bytes / 2 / PIECE) as u32,
@@ -162,8 +157,7 @@ fn launched(sizes: Sizes, blocks: u32, threads: u32) -> Case {
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(READ)
@@ -182,19 +176,15 @@ fn few_blocks(sizes: Sizes, blocks: u32) -> Case {
         sizes.bytes as u64,
         move |context| {
             let kernel = context.kernel::<ReadWide>()?;
-            let grid = Grid {
-                blocks: [blocks, 1],
-                threads: [256, 1],
-            };
-            let time = context.summed(grid, context.host.word_sum, |sums| {
+            let grid = Grid::new(blocks, 256);
+            context.summed(grid, context.host.word_sum, |sums| {
                 let arguments = ReadWide {
                     data: context.input.view(),
                     n: context.input.len() as u64 / 16,
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(READ)
@@ -238,19 +228,15 @@ fn words(
         sizes.bytes as u64,
         move |context| {
             let kernel = context.kernel::<ReadWords>()?;
-            let grid = Grid {
-                blocks: [blocks(context.facts.multiprocessors), 1],
-                threads: [64, 1],
-            };
-            let time = context.summed(grid, context.host.word_sum, |sums| {
+            let grid = Grid::new(blocks(context.facts.multiprocessors), 64);
+            context.summed(grid, context.host.word_sum, |sums| {
                 let arguments = ReadWords {
                     data: context.input.view(),
                     n: context.input.len() as u64 / 4,
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(READ)

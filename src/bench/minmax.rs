@@ -1,10 +1,10 @@
 //! Minimum and maximum in one pass and nested conditionals, from "CUDA: performance aspects of
 //! typical tasks" (2011), apart and together, and later methods: GB/s of bytes read.
 
-use super::case::{Case, Ceiling, Measured};
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes};
 use super::cpu::{cpu_passes, image, range};
-use super::figure::Figure;
+use super::figure::{Figure, Time};
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
 use crate::engine::executor;
@@ -138,7 +138,7 @@ fn checked(
     context: &BenchContext,
     depth: u16,
     launch: impl Fn(&mut driver::Buffer) -> Result<()>,
-) -> Result<Measured> {
+) -> Result<Time> {
     let each = context.host.noise.par_iter().map(|&p| nested(p, depth));
     let expected = each
         .map(|p| (p, p))
@@ -150,12 +150,12 @@ fn checked(
         words == [u32::from(expected.0), u32::from(expected.1)],
         "found {words:?}, and not {expected:?}"
     );
-    Ok(context.time(|| launch(&mut found))?.into())
+    context.time(|| launch(&mut found))
 }
 
 /// Times the program's kernel on the first `len` bytes of the main input, repeated if it is
 /// shorter.
-pub(super) fn own(context: &BenchContext, from: &driver::Buffer, len: usize) -> Result<Measured> {
+pub(super) fn own(context: &BenchContext, from: &driver::Buffer, len: usize) -> Result<Time> {
     let kernel = context.gpu.kernel::<launch::Minmax>("u16_c1")?;
     let mut ranges = context.gpu.words(&[u32::MAX; 8])?;
     let grid = context.gpu.reduction_grid(len as u64);
@@ -175,10 +175,10 @@ pub(super) fn own(context: &BenchContext, from: &driver::Buffer, len: usize) -> 
         words[..2] == [u32::from(min), u32::from(u16::MAX - max)],
         "found {words:?}"
     );
-    Ok(context.time(|| launch(&mut ranges))?.into())
+    context.time(|| launch(&mut ranges))
 }
 
-fn on_cpu(host: &Host) -> Result<Measured> {
+fn on_cpu(host: &Host) -> Result<Time> {
     let op = Sum {
         all: true,
         nan: None,
@@ -197,5 +197,5 @@ fn on_cpu(host: &Host) -> Result<Measured> {
             && matches!(total.sum, Exact::Whole(sum) if same(sum)),
         "found {total:?}"
     );
-    Ok(time.into())
+    Ok(time)
 }

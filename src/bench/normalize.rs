@@ -1,10 +1,10 @@
 //! The scale of "CUDA: performance aspects of typical tasks" (2011) with its three roundings, an
 //! exact version, and the program's own kernel: in place, GB/s of bytes read plus written.
 
-use super::case::{Case, Ceiling, Measured};
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes};
 use super::cpu::{cpu_passes, range};
-use super::figure::Figure;
+use super::figure::{Figure, Time};
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
 use crate::gpu::driver;
@@ -90,13 +90,13 @@ fn in_place(
     threads: Threads,
     kernel: &'static str,
     value: fn(u16) -> u16,
-) -> Result<Measured> {
+) -> Result<Time> {
     let values: Vec<u16> = context.host.noise.par_iter().map(|&p| value(p)).collect();
     let expected = context.gpu.words(&values)?;
     let data = context.changeable(context.input.len())?;
     let grid = threads.grid(context);
     let [pieces, piece] = pieces(context, PIECE);
-    let time = if kernel == "exact" {
+    if kernel == "exact" {
         let kernel = context.kernel::<Exact>()?;
         context.check_and_time(data, &expected, |data| {
             let arguments = Exact {
@@ -121,8 +121,7 @@ fn in_place(
             };
             context.gpu.launch_grid(&kernel, grid, arguments)
         })
-    };
-    Ok(time?.into())
+    }
 }
 
 const LO: u16 = 100;
@@ -170,7 +169,7 @@ pub(super) fn own(
     from: &driver::Buffer,
     len: usize,
     both: bool,
-) -> Result<Measured> {
+) -> Result<Time> {
     // A repeated input needs to be checked only once.
     let noise = &context.host.noise[..context.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);
@@ -185,7 +184,7 @@ pub(super) fn own(
     let minmax = context.gpu.kernel::<Minmax>("u16_c1")?;
     let scale = context.gpu.kernel::<Scale>("u16_c1")?;
     let samples = len as u64 / 2;
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         if both {
             context.gpu.fill(&mut ranges, 0xff)?;
             let grid = context.gpu.reduction_grid(len as u64);
@@ -207,11 +206,10 @@ pub(super) fn own(
         };
         let grid = len.div_ceil(4096) as u32;
         context.gpu.launch(&scale, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
-fn on_cpu(host: &Host) -> Result<Measured> {
+fn on_cpu(host: &Host) -> Result<Time> {
     let op = Normalize {
         to: Some(Range::from_integers(LO.into(), HI.into())),
         ..Default::default()
@@ -227,5 +225,5 @@ fn on_cpu(host: &Host) -> Result<Measured> {
         .zip(&host.noise[..])
         .all(|(&found, &p)| found == LO + exact(p, min, u32::from(HI - LO), u32::from(max - min)));
     ensure!(right, "other samples");
-    Ok(time.into())
+    Ok(time)
 }

@@ -8,6 +8,7 @@ mod wide;
 use super::case::{Case, Ceiling, Measured};
 use super::ceilings::copied;
 use super::context::{BenchContext, Sizes};
+use super::figure::Time;
 use super::table::Table;
 use super::{minmax, normalize, reduce};
 use crate::engine::executor;
@@ -63,11 +64,11 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             _ => format!("GPU: {what}, {} MiB", kib >> 10),
         };
         cases.push(gpu(id(copy), name("copy"), 2 * len, move |context| {
-            Ok(copied(context, &*large(context, sizes)?, len)?.into())
+            copied(context, &*large(context, sizes)?, len)
         }));
         cases.push(gpu(id(read), name("read"), len, move |context| {
             let sum = context.host.repeated_sum(len);
-            Ok(super::ceilings::read(context, &*large(context, sizes)?, len, sum)?.into())
+            super::ceilings::read(context, &*large(context, sizes)?, len, sum)
         }));
     }
     for (pixels, name) in [
@@ -158,11 +159,11 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-fn gpu(
+fn gpu<R: Into<Measured>>(
     id: impl Into<String>,
     name: impl Into<String>,
     bytes: usize,
-    work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
+    work: impl Fn(&BenchContext) -> Result<R> + 'static,
 ) -> Case {
     Case::gpu(Table::Production, id, name, TOPIC, bytes as u64, work)
 }
@@ -171,13 +172,8 @@ fn gpu(
 fn empty() -> Case {
     gpu("empty", "an empty launch, queued", 0, |context| {
         let empty = context.kernel::<Empty>()?;
-        let one = Grid {
-            blocks: [1, 1],
-            threads: [1, 1],
-        };
-        Ok(context
-            .time(|| context.gpu.launch_grid(&empty, one, Empty {}))?
-            .into())
+        let one = Grid::new(1, 1);
+        context.time(|| context.gpu.launch_grid(&empty, one, Empty {}))
     })
 }
 
@@ -190,7 +186,7 @@ fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<driver::Buffer>> {
 
 /// Times a symmetry; the expected result comes from the CPU version, which the tests compare with
 /// the definition.
-fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
+fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Time> {
     let words: Vec<u32> = context
         .host
         .repeated_words(shape.bytes().next_multiple_of(4))
@@ -209,7 +205,7 @@ fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> R
     let pixel = shape.pixel_bytes();
     let kernel = context.gpu.kernel::<Transpose>(&format!("b{pixel}"))?;
     let grid = symmetry::grid(shape.width, shape.height, pixel, true);
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = Transpose {
             src: input.view(),
             dst: out.view_mut(),
@@ -219,6 +215,5 @@ fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> R
             reverse_y: (op == Symmetry::Rotate90).into(),
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }

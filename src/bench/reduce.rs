@@ -2,9 +2,9 @@
 //! paper's length, which fits into today's level-2 caches, and at one that does not; other lengths;
 //! the program's own sum. GB/s of bytes read.
 
-use super::case::{Case, Ceiling, Measured};
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
-use super::figure::Figure;
+use super::figure::{Figure, Time};
 use super::table::Table;
 use crate::engine::executor;
 use crate::gpu::driver::{self, Grid, Kernel};
@@ -136,7 +136,7 @@ fn stepped(
     step: usize,
     threads: usize,
     n: usize,
-) -> Result<Measured> {
+) -> Result<Time> {
     let kernel = context.kernel_named::<Step>(kernel)?;
     let expected = wrapping_sum(&context.host.words()[..n]);
     let mut partial = [
@@ -146,11 +146,10 @@ fn stepped(
     let last = passes(context, &kernel, step, threads, n, &mut partial)?;
     let found = first_word(context, &partial[last])?;
     ensure!(found == expected, "found {found}, and not {expected}");
-    let time = context.time(|| {
+    context.time(|| {
         passes(context, &kernel, step, threads, n, &mut partial)?;
         Ok(())
-    })?;
-    Ok(time.into())
+    })
 }
 
 /// Queues passes until one sum is left; returns which of the two buffers begins with it.
@@ -171,10 +170,7 @@ fn passes(
                 .div_ceil(8 * threads)
                 .min(8 * context.facts.multiprocessors as usize),
         };
-        let grid = Grid {
-            blocks: [blocks as u32, 1],
-            threads: [threads as u32, 1],
-        };
+        let grid = Grid::new(blocks as u32, threads as u32);
         let (input, partial) = match pass {
             0 => (context.input.view(), first.view_mut()),
             _ if pass % 2 == 1 => (first.view(), second.view_mut()),
@@ -206,7 +202,7 @@ pub(super) fn own(
     from: &driver::Buffer,
     form: &'static str,
     n: usize,
-) -> Result<Measured> {
+) -> Result<Time> {
     let kernel = context.gpu.kernel::<launch::Sum>(form)?;
     // The main input, repeated if it is shorter.
     let (bytes, expected): (_, u64) = match form {
@@ -232,10 +228,10 @@ pub(super) fn own(
     launch(&mut total)?;
     let found = context.gpu.read_words::<u64>(&total)?[0];
     ensure!(found == expected, "found {found}, and not {expected}");
-    Ok(context.time(|| launch(&mut total))?.into())
+    context.time(|| launch(&mut total))
 }
 
-fn on_cpu(host: &Host) -> Result<Measured> {
+fn on_cpu(host: &Host) -> Result<Time> {
     let op = Sum::default();
     let (time, _) = super::cpu::cpu_passes(host, &op)?;
     let image = super::cpu::image(host);
@@ -249,5 +245,5 @@ fn on_cpu(host: &Host) -> Result<Measured> {
         found == Exact::Whole(expected.into()),
         "found {found:?}, and not {expected}"
     );
-    Ok(time.into())
+    Ok(time)
 }

@@ -2,8 +2,9 @@
 //! conflicts, constant and texture caches and arithmetic per byte of "Transposing a matrix"; the
 //! latencies of the kinds of memory of "GPGPU optimisation by the example of a sum".
 
-use super::case::{Case, Ceiling, Measured};
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Sizes, wrapping_sum};
+use super::figure::Time;
 use super::launch::per_call;
 use super::table::Table;
 use crate::gpu::driver::{self, Grid};
@@ -133,7 +134,7 @@ fn computed(t: u32, threads: u32, mode: u32, rounds: u32) -> u32 {
     })
 }
 
-fn worked(context: &BenchContext, mode: u32) -> Result<Measured> {
+fn worked(context: &BenchContext, mode: u32) -> Result<Time> {
     let rounds = context.host.sizes.scaled(ROUNDS as usize) as u32;
     let grid = context.filled();
     let threads = grid.threads[0];
@@ -146,15 +147,14 @@ fn worked(context: &BenchContext, mode: u32) -> Result<Measured> {
         context.poisoned(4 * expected.len())?,
     );
     let kernel = context.kernel::<Work>()?;
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = Work {
             out: out.view_mut(),
             mode,
             rounds,
         };
         context.gpu.launch_grid(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
 /// Kernels of one block each, in one stream or in as many.
@@ -183,10 +183,7 @@ fn side_by_side(sizes: Sizes, apart: bool) -> Case {
                 .map(|_| context.gpu.with_stream(false))
                 .collect::<Result<Vec<_>>>()?;
             let kernel = context.kernel::<ReadWords>()?;
-            let grid = Grid {
-                blocks: [1, 1],
-                threads: [256, 1],
-            };
+            let grid = Grid::new(1, 256);
             let mut sums = context.gpu.alloc(KERNELS * 4 * 256)?;
             let round = |sums: &mut driver::Buffer| -> Result<()> {
                 let mut rest = sums.view_mut();
@@ -210,7 +207,7 @@ fn side_by_side(sizes: Sizes, apart: bool) -> Case {
                 context.gpu.wait()?;
                 round(sums)
             })?;
-            Ok(context.host.time(|| round(&mut sums))?.into())
+            context.host.time(|| round(&mut sums))
         },
     )
 }
@@ -239,15 +236,14 @@ fn banks(stride: u32) -> Case {
             words.fold(0, u32::wrapping_add).wrapping_mul(turns)
         };
         let expected = all_warps(grid, lane);
-        let time = context.summed(grid, expected, |sums| {
+        context.summed(grid, expected, |sums| {
             let arguments = Banks {
                 stride,
                 turns,
                 sums,
             };
             context.gpu.launch_grid(&kernel, grid, arguments)
-        })?;
-        Ok(time.into())
+        })
     };
     Case::gpu(
         Table::Threads,
@@ -276,7 +272,7 @@ fn table(id: &'static str, name: &'static str, kernel: &'static str, global: boo
         };
         let grid = context.filled();
         let expected = all_warps(grid, lane);
-        let time = if global {
+        if global {
             let kernel = context.kernel::<GlobalLanes>()?;
             context.summed(grid, expected, |sums| {
                 let arguments = GlobalLanes {
@@ -292,8 +288,7 @@ fn table(id: &'static str, name: &'static str, kernel: &'static str, global: boo
                 let arguments = Constant { turns, sums };
                 context.gpu.launch_grid(&kernel, grid, arguments)
             })
-        };
-        Ok(time?.into())
+        }
     })
 }
 
@@ -340,10 +335,7 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
         let mut position = context.gpu.words(&[0u32])?;
         // The threads of a block fill its shared memory; one goes through it.
         let threads = if kernel == "chase_shared" { 256 } else { 1 };
-        let one = Grid {
-            blocks: [1, 1],
-            threads: [threads, 1],
-        };
+        let one = Grid::new(1, threads);
         let walk: Walk = match ring {
             Ring::Constant => {
                 let kernel = context.kernel::<ChaseConstant>()?;
@@ -378,7 +370,7 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
             "arrived at {found}, and not at {expected}"
         );
         let time = context.time(|| walk(&mut position))?;
-        Ok(per_call(time, steps as f64).into())
+        Ok(per_call(time, steps as f64))
     })
 }
 
@@ -403,7 +395,7 @@ fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str) -> Case {
                 .wrapping_add((words.len() as u32).wrapping_mul(times));
             let kernel = context.kernel_named::<Fma>(kernel)?;
             let grid = context.filled();
-            let time = context.summed(grid, expected, |sums| {
+            context.summed(grid, expected, |sums| {
                 let arguments = Fma {
                     data: context.input.view(),
                     n: context.input.len() as u64 / 16,
@@ -412,8 +404,7 @@ fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str) -> Case {
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(READ)

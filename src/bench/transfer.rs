@@ -148,7 +148,7 @@ fn transfer(way: CopyKind, size: usize, label: &str, topic: &'static str) -> Cas
         _ => size as u64,
     };
     let case = Case::gpu(Table::Transfer, id, name, topic, bytes, move |context| {
-        Ok(timed(context, way, size)?.into())
+        timed(context, way, size)
     });
     case.touching(size as u64)
         .under(Ceiling::Measured(ceiling))
@@ -264,7 +264,7 @@ fn both_ways(size: usize) -> Case {
             ensure!(back[..] == *noise, "other bytes came down");
             context.gpu.fetch(&arrived, &mut back)?;
             ensure!(back[..] == sent[..], "other bytes went up");
-            Ok(time.into())
+            Ok(time)
         },
     )
     .touching(size as u64)

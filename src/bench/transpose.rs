@@ -3,10 +3,10 @@
 //! bytes read plus written. The paper's matrix fits into today's level-2 caches; the large matrix
 //! does not.
 
-use super::case::{Case, Ceiling, Measured};
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes, transposed};
 use super::cpu::{cpu_passes, image};
-use super::figure::Figure;
+use super::figure::{Figure, Time};
 use super::table::Table;
 use crate::gpu::driver::{self, Grid};
 use crate::gpu::launch::papers::transpose::Transposition;
@@ -86,15 +86,14 @@ fn variant(
             blocks: [side.div_ceil(x), side.div_ceil(y)],
             threads: [x, y],
         };
-        let time = context.check_and_time(out, &expected, |out| {
+        context.check_and_time(out, &expected, |out| {
             let arguments = Transposition {
                 a: context.input.view(),
                 b: out.view_mut(),
                 n: side,
             };
             context.gpu.launch_grid(&kernel, grid, arguments)
-        })?;
-        Ok(time.into())
+        })
     })
     .under(COPY)
 }
@@ -126,7 +125,7 @@ fn on_host(n: usize, id: &str) -> Case {
                 Ok(())
             })?;
             ensure!(b == transposed(a, n), "other elements");
-            Ok(time.into())
+            Ok(time)
         },
     )
 }
@@ -175,7 +174,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
 }
 
 /// Times the program's kernel on an image of the first width × height pixels.
-fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Measured> {
+fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Time> {
     let len = width * height * pixel;
     let expected = match pixel {
         4 => turned(context, width)?,
@@ -186,7 +185,7 @@ fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Res
     let out = context.poisoned(len)?;
     let kernel = context.gpu.kernel::<Transpose>(&format!("b{pixel}"))?;
     let grid = symmetry::grid(width, height, pixel, true);
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = Transpose {
             src: context.input.view(),
             dst: out.view_mut(),
@@ -196,11 +195,10 @@ fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Res
             reverse_y: 0,
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
-fn on_cpu(host: &Host) -> Result<Measured> {
+fn on_cpu(host: &Host) -> Result<Time> {
     let (time, out) = cpu_passes(host, &Symmetry::Transpose)?;
     let out = out.context("no image")?;
     let Samples::U16(samples) = out.samples() else {
@@ -211,5 +209,5 @@ fn on_cpu(host: &Host) -> Result<Measured> {
         samples[..] == transposed(&host.noise[..], width),
         "other samples"
     );
-    Ok(time.into())
+    Ok(time)
 }

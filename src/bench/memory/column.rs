@@ -3,8 +3,9 @@
 //! pointer for each row.
 
 use super::READ;
-use crate::bench::case::{Case, Measured};
+use crate::bench::case::Case;
 use crate::bench::context::{BenchContext, Sizes, transposed};
+use crate::bench::figure::Time;
 use crate::bench::table::Table;
 use crate::gpu::driver::{self, ViewMut};
 use crate::gpu::launch::papers::layout::{Column, DirectRows, Point, PointerColumn, PointerRows};
@@ -17,7 +18,7 @@ const WIDTH: usize = 32;
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let column = (sizes.bytes / WIDTH) as u64;
     let all = sizes.bytes as u64;
-    let case = |id: &str, name: &str, topic, bytes, work: fn(&BenchContext) -> Result<Measured>| {
+    let case = |id: &str, name: &str, topic, bytes, work: fn(&BenchContext) -> Result<Time>| {
         Case::gpu(Table::Memory, id, name, topic, bytes, work)
             .touching(all)
             .under(READ)
@@ -97,27 +98,23 @@ fn pointers(context: &BenchContext, step: u32) -> Result<Rc<driver::Buffer>> {
 
 /// Reads one column by `launch`. Each launch reads another, eight words from the last: what it reads is in no
 /// sector of 32 bytes that a recent launch has brought to the cache.
-fn columns(
-    context: &BenchContext,
-    launch: impl Fn(u32, ViewMut) -> Result<()>,
-) -> Result<Measured> {
+fn columns(context: &BenchContext, launch: impl Fn(u32, ViewMut) -> Result<()>) -> Result<Time> {
     let column = |k: usize| (8 * k + k / 4) % WIDTH;
     let first = context.host.words().chunks_exact(WIDTH).map(|row| row[0]);
     let expected = first.fold(0, u32::wrapping_add);
     let mut turn = 0;
-    let time = context.summed(context.filled(), expected, |sums| {
+    context.summed(context.filled(), expected, |sums| {
         let column = column(turn) as u32;
         turn = (turn + 1) % WIDTH;
         launch(column, sums)
-    })?;
-    Ok(time.into())
+    })
 }
 
 fn direct_columns(
     context: &BenchContext,
     kernel: &'static str,
     data: &driver::Buffer,
-) -> Result<Measured> {
+) -> Result<Time> {
     let kernel = context.kernel_named::<Column>(kernel)?;
     columns(context, |column, sums| {
         let arguments = Column {
@@ -133,7 +130,7 @@ fn direct_columns(
     })
 }
 
-fn pointer_columns(context: &BenchContext) -> Result<Measured> {
+fn pointer_columns(context: &BenchContext) -> Result<Time> {
     let kernel = context.kernel::<PointerColumn>()?;
     let table = pointers(context, 1)?;
     columns(context, |column, sums| {
@@ -152,25 +149,24 @@ fn pointer_columns(context: &BenchContext) -> Result<Measured> {
     })
 }
 
-fn direct_rows(context: &BenchContext) -> Result<Measured> {
+fn direct_rows(context: &BenchContext) -> Result<Time> {
     let kernel = context.kernel::<DirectRows>()?;
     let grid = context.filled();
-    let time = context.summed(grid, context.host.word_sum, |sums| {
+    context.summed(grid, context.host.word_sum, |sums| {
         let arguments = DirectRows {
             data: context.input.view(),
             rows: rows(context) as u32,
             sums,
         };
         context.gpu.launch_grid(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
-fn pointer_rows(context: &BenchContext, step: u32) -> Result<Measured> {
+fn pointer_rows(context: &BenchContext, step: u32) -> Result<Time> {
     let kernel = context.kernel::<PointerRows>()?;
     let table = pointers(context, step)?;
     let grid = context.filled();
-    let time = context.summed(grid, context.host.word_sum, |sums| {
+    context.summed(grid, context.host.word_sum, |sums| {
         let arguments = PointerRows {
             table: table.view(),
             rows: rows(context) as u32,
@@ -178,8 +174,7 @@ fn pointer_rows(context: &BenchContext, step: u32) -> Result<Measured> {
         };
         // SAFETY: the table points to rows of 32 words of the main input, which is there as long as the context.
         unsafe { context.gpu.launch_trusting(&kernel, grid, arguments) }
-    })?;
-    Ok(time.into())
+    })
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! element. GB/s of the data, without the indices.
 
 use super::{GPU, READ};
-use crate::bench::case::{Case, Measured};
+use crate::bench::case::Case;
 use crate::bench::context::BenchContext;
+use crate::bench::figure::Time;
 use crate::bench::pieces::{PIECE, Threads, pieces};
 use crate::bench::table::Table;
 use crate::gpu::launch::papers::memory::{DoubleIndex, ReadScattered, TripleIndex};
@@ -118,7 +119,7 @@ fn scattered(bytes: u64, threads: Threads) -> Case {
             let kernel = context.kernel::<ReadScattered>()?;
             let grid = threads.grid(context);
             let [pieces, piece] = pieces(context, PIECE);
-            let time = context.summed(grid, context.host.sample_sum, |sums| {
+            context.summed(grid, context.host.sample_sum, |sums| {
                 let arguments = ReadScattered {
                     data: context.input.view(),
                     pieces,
@@ -127,20 +128,14 @@ fn scattered(bytes: u64, threads: Threads) -> Case {
                     factor: FACTOR,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .stated("up to twice as slow", GPU)
     .under(READ)
 }
 
-fn indexed(
-    context: &BenchContext,
-    threads: Threads,
-    triple: bool,
-    order: Places,
-) -> Result<Measured> {
+fn indexed(context: &BenchContext, threads: Threads, triple: bool, order: Places) -> Result<Time> {
     let n = (context.input.len() / 2) as u32;
     // What is added to the number of the piece.
     let offset = |j: u32| order.index(j, n).wrapping_sub(j / PIECE as u32);
@@ -156,7 +151,7 @@ fn indexed(
     let grid = threads.grid(context);
     let [pieces, piece] = pieces(context, PIECE);
     let sum = context.host.sample_sum;
-    let time = if triple {
+    if triple {
         let order = context.kept(&format!("order {order:?}"), || {
             (0..n)
                 .into_par_iter()
@@ -190,8 +185,7 @@ fn indexed(
             // SAFETY: the sum of an index and the number of a piece is the place of an element.
             unsafe { context.gpu.launch_trusting(&kernel, grid, arguments) }
         })
-    };
-    Ok(time?.into())
+    }
 }
 
 #[cfg(test)]

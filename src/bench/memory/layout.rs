@@ -28,11 +28,8 @@ pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
             let expected = rows
                 .map(|row| wrapping_sum(&row[..WIDTH]))
                 .reduce(|| 0, u32::wrapping_add);
-            let grid = Grid {
-                blocks: [16 * context.facts.multiprocessors, 1],
-                threads: [128, 1],
-            };
-            let time = context.summed(grid, expected, |sums| {
+            let grid = Grid::new(16 * context.facts.multiprocessors, 128);
+            context.summed(grid, expected, |sums| {
                 let arguments = Rows {
                     data: context.input.view(),
                     rows: count as u32,
@@ -41,8 +38,7 @@ pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(READ)
@@ -64,7 +60,7 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
                 .par_chunks_exact_mut(3)
                 .for_each(|abc| abc[2] = abc[0].wrapping_add(abc[1]));
             let (expected, abc) = (context.gpu.words(&expected)?, context.changeable(12 * n)?);
-            let time = context.check_and_time(abc, &expected, |abc| {
+            context.check_and_time(abc, &expected, |abc| {
                 let arguments = Records {
                     abc: abc.view_mut(),
                     n: n as u64,
@@ -72,8 +68,7 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
                 context
                     .gpu
                     .launch_grid(&kernel, context.filled(), arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     );
     let arrays = Case::gpu(
@@ -96,7 +91,7 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
                 context.gpu.words(b)?,
             );
             let c = context.poisoned(4 * n)?;
-            let time = context.check_and_time(c, &expected, |c| {
+            context.check_and_time(c, &expected, |c| {
                 let arguments = Arrays {
                     a: a.view(),
                     b: b.view(),
@@ -106,8 +101,7 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
                 context
                     .gpu
                     .launch_grid(&kernel, context.filled(), arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     );
     vec![structures.under(COPY), arrays.under(COPY)]
@@ -132,12 +126,9 @@ pub(super) fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
             let kernel = context.kernel::<Window>()?;
             context.gpu.prefer_shared(&kernel, shared)?;
             let once = wrapping_sum(&context.host.words()[..blocks * WORDS]);
-            let grid = Grid {
-                blocks: [blocks as u32, 1],
-                threads: [1024, 1],
-            };
+            let grid = Grid::new(blocks as u32, 1024);
             let expected = once.wrapping_mul(TURNS as u32);
-            let time = context.summed(grid, expected, |sums| {
+            context.summed(grid, expected, |sums| {
                 let arguments = Window {
                     data: context.input.view(),
                     words: WORDS as u32,
@@ -145,8 +136,7 @@ pub(super) fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .touching((blocks * 4 * WORDS) as u64)
@@ -173,7 +163,7 @@ pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
             let expected: Vec<u32> = index.par_iter().map(|&i| words[i as usize]).collect();
             let (index, expected) = (context.gpu.words(&index)?, context.gpu.words(&expected)?);
             let out = context.poisoned(4 * n)?;
-            let time = context.check_and_time(out, &expected, |out| {
+            context.check_and_time(out, &expected, |out| {
                 let arguments = Gather {
                     data: context.input.view(),
                     index: index.view(),
@@ -186,8 +176,7 @@ pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
                         .gpu
                         .launch_trusting(&kernel, context.filled(), arguments)
                 }
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(COPY)
@@ -227,7 +216,7 @@ pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
                 .reduce(|| 0, u32::wrapping_add);
             let kernel = context.kernel_named::<Scattered>(kernel)?;
             let grid = context.filled();
-            let time = context.summed(grid, expected, |sums| {
+            context.summed(grid, expected, |sums| {
                 let arguments = Scattered {
                     data: context.input.view(),
                     groups: groups as u32,
@@ -235,8 +224,7 @@ pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
                     sums,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .touching(sizes.bytes as u64)

@@ -44,19 +44,15 @@ fn local(sizes: Sizes, n: usize, spilled: bool, kernel: &'static str) -> Case {
             let expected = context.gpu.words(&expected)?;
             let kernel = context.kernel_named::<Local>(kernel)?;
             let out = context.poisoned(4 * threads)?;
-            let grid = Grid {
-                blocks: [threads.div_ceil(128) as u32, 1],
-                threads: [128, 1],
-            };
-            let time = context.check_and_time(out, &expected, |out| {
+            let grid = Grid::new(threads.div_ceil(128) as u32, 128);
+            context.check_and_time(out, &expected, |out| {
                 let arguments = Local {
                     src: context.input.view(),
                     dst: out.view_mut(),
                     threads: threads as u64,
                 };
                 context.gpu.launch_grid(&kernel, grid, arguments)
-            })?;
-            Ok(time.into())
+            })
         },
     )
     .under(READ)

@@ -2,8 +2,9 @@
 //! beside a copy of as many bytes.
 
 use super::{ceilings, gpu, large};
-use crate::bench::case::{Case, Measured};
+use crate::bench::case::Case;
 use crate::bench::context::{BenchContext, Sizes};
+use crate::bench::figure::Time;
 use crate::gpu::driver;
 use crate::gpu::launch::calibrate::Calibrate;
 use crate::gpu::launch::project::{Add, Median, Raise};
@@ -103,17 +104,16 @@ fn fold<T: bytemuck::Pod + Send + Sync>(
     len: usize,
     known: impl Fn(&u16) -> T + Send + Sync,
     launch: impl Fn(u32, &mut driver::Buffer) -> Result<()>,
-) -> Result<Measured> {
+) -> Result<Time> {
     let expected = context.gpu.words(&repeated(context, len, known))?;
     let mut out = context.gpu.alloc(expected.len())?;
     context.gpu.fill(&mut out, 0)?;
     let grid = u32::try_from((len / 2).div_ceil(2048))?;
-    let time = context.check_and_time(out, &expected, |out| launch(grid, out))?;
-    Ok(time.into())
+    context.check_and_time(out, &expected, |out| launch(grid, out))
 }
 
 /// The middle of as many images as `IMAGES`, each the noise from another place on.
-fn median(context: &BenchContext, len: usize) -> Result<Measured> {
+fn median(context: &BenchContext, len: usize) -> Result<Time> {
     let noise = repeated(context, len, |&p| p);
     let place = |image: usize, i: usize| noise[(i + image) % noise.len()];
     let images = (0..IMAGES).flat_map(|image| (0..noise.len()).map(move |i| (image, i)));
@@ -129,7 +129,7 @@ fn median(context: &BenchContext, len: usize) -> Result<Measured> {
     let kernel = context.gpu.kernel::<Median>("u16")?;
     let samples = noise.len() as u64;
     let grid = u32::try_from(samples.div_ceil(256))?;
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = Median {
             src: from.view(),
             samples,
@@ -137,12 +137,11 @@ fn median(context: &BenchContext, len: usize) -> Result<Measured> {
             dst: out.view_mut(),
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
 /// In place, with a dark frame and a flat field whose mean is 3/2: ⌊((p − d)·3 + q) / 2q⌋, at least 0.
-fn calibrate(context: &BenchContext, len: usize) -> Result<Measured> {
+fn calibrate(context: &BenchContext, len: usize) -> Result<Time> {
     let dark = |p: u16| p / 8;
     let flat = |p: u16| (p ^ 0x5555) | 1;
     let exact = |&p: &u16| {
@@ -158,7 +157,7 @@ fn calibrate(context: &BenchContext, len: usize) -> Result<Measured> {
     let kernel = context.gpu.kernel::<Calibrate>("u16_c1")?;
     let samples = len as u64 / 2;
     let grid = u32::try_from(samples.div_ceil(2048))?;
-    let time = context.check_and_time(image, &expected, |image| {
+    context.check_and_time(image, &expected, |image| {
         let arguments = Calibrate {
             image: image.view_mut(),
             samples,
@@ -171,6 +170,5 @@ fn calibrate(context: &BenchContext, len: usize) -> Result<Measured> {
             offset: 0,
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }

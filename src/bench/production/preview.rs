@@ -3,8 +3,9 @@
 
 use super::frames::repeated;
 use super::{ceilings, gpu};
-use crate::bench::case::{Case, Measured};
+use crate::bench::case::Case;
 use crate::bench::context::{BenchContext, Sizes};
+use crate::bench::figure::Time;
 use crate::gpu::launch;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::depth;
@@ -47,7 +48,7 @@ fn image(context: &BenchContext, samples: usize) -> Image {
     Image::new(shape, Samples::from(noise))
 }
 
-fn fitted(context: &BenchContext, samples: usize) -> Result<Measured> {
+fn fitted(context: &BenchContext, samples: usize) -> Result<Time> {
     let image = image(context, samples);
     let from = image.shape();
     let most = (from.width / TIMES).max(1);
@@ -60,14 +61,13 @@ fn fitted(context: &BenchContext, samples: usize) -> Result<Measured> {
     let out = context.poisoned(expected.len())?;
     let kernel = context.gpu.kernel::<launch::fit::Fit>("u16")?;
     let grid = fit::grid(from, to)?;
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = fit::arguments(source.view(), from, out.view_mut(), to);
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
-fn narrowed(context: &BenchContext, samples: usize) -> Result<Measured> {
+fn narrowed(context: &BenchContext, samples: usize) -> Result<Time> {
     let image = image(context, samples);
     let count = image.shape().samples();
     let source = context.gpu.words(image.samples().as_bytes())?;
@@ -76,7 +76,7 @@ fn narrowed(context: &BenchContext, samples: usize) -> Result<Measured> {
     let out = context.poisoned(expected.len())?;
     let kernel = context.gpu.kernel::<launch::depth::Narrow>("")?;
     let grid = u32::try_from(count.div_ceil(2048))?;
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = launch::depth::Narrow {
             src: source.view(),
             samples: count as u64,
@@ -85,6 +85,5 @@ fn narrowed(context: &BenchContext, samples: usize) -> Result<Measured> {
             kept: 0,
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }

@@ -2,8 +2,9 @@
 //! sum beside a read of as many bytes, the scale to 16 bits beside a copy.
 
 use super::{ceilings, gpu};
-use crate::bench::case::{Case, Measured};
+use crate::bench::case::Case;
 use crate::bench::context::{BenchContext, Sizes};
+use crate::bench::figure::Time;
 use crate::gpu::driver;
 use crate::gpu::launch;
 use crate::image::{Depth, Samples, Shape, number};
@@ -53,7 +54,7 @@ fn keys(context: &BenchContext, count: usize) -> Vec<u32> {
     keys.into_iter().cycle().take(count).collect()
 }
 
-fn extremes(context: &BenchContext, samples: usize) -> Result<Measured> {
+fn extremes(context: &BenchContext, samples: usize) -> Result<Time> {
     let keys = keys(context, samples);
     let (least, most) = (keys.par_iter().min(), keys.par_iter().max());
     let (Some(least), Some(most)) = (least, most) else {
@@ -69,7 +70,7 @@ fn extremes(context: &BenchContext, samples: usize) -> Result<Measured> {
         .kernel::<launch::wide_extremes::Extremes>("c1")?;
     let (start, end) = number::FINITE.into_inner();
     let grid = context.gpu.reduction_grid(4 * samples as u64);
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = launch::wide_extremes::Extremes {
             src: from.view(),
             samples: samples as u64,
@@ -78,11 +79,10 @@ fn extremes(context: &BenchContext, samples: usize) -> Result<Measured> {
             ranges: out.view_mut(),
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }
 
-fn summed(context: &BenchContext, samples: usize) -> Result<Measured> {
+fn summed(context: &BenchContext, samples: usize) -> Result<Time> {
     let keys = keys(context, samples);
     let expected = sum::cpu(&keys, 1, Depth::Float, 0).sums;
     let from = context.gpu.words(&keys)?;
@@ -105,10 +105,10 @@ fn summed(context: &BenchContext, samples: usize) -> Result<Measured> {
         found.sums == expected && found.odd == 0,
         "the sum is {found:?}, and not {expected:?}"
     );
-    Ok(context.time(|| launch(&mut out))?.into())
+    context.time(|| launch(&mut out))
 }
 
-fn scaled(context: &BenchContext, samples: usize) -> Result<Measured> {
+fn scaled(context: &BenchContext, samples: usize) -> Result<Time> {
     let keys = keys(context, samples);
     let scale = Scale {
         min: number::key(0.5f32.to_bits()),
@@ -133,7 +133,7 @@ fn scaled(context: &BenchContext, samples: usize) -> Result<Measured> {
         .gpu
         .kernel::<launch::wide_stretch::Stretch>("u16_c1")?;
     let grid = u32::try_from(samples.div_ceil(4096))?;
-    let time = context.check_and_time(out, &expected, |out| {
+    context.check_and_time(out, &expected, |out| {
         let arguments = launch::wide_stretch::Stretch {
             src: from.view(),
             dst: out.view_mut(),
@@ -143,6 +143,5 @@ fn scaled(context: &BenchContext, samples: usize) -> Result<Measured> {
             nan: 0,
         };
         context.gpu.launch(&kernel, grid, arguments)
-    })?;
-    Ok(time.into())
+    })
 }

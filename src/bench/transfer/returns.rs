@@ -164,10 +164,7 @@ fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
     // The stream on which the synchronous calls work.
     let gpu = Gpu::open(context.ordinal)?.on_default_stream();
     let spin = gpu.kernel::<Spin>("")?;
-    let one = Grid {
-        blocks: [1, 1],
-        threads: [1, 1],
-    };
+    let one = Grid::new(1, 1);
     let busy = |nanoseconds| gpu.launch_grid(&spin, one, Spin { nanoseconds });
     let mut source = pattern(context.host, MIB)?;
     let mut host = source.clone();

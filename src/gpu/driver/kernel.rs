@@ -20,10 +20,7 @@ impl<A> Kernel<A> {
 
     /// So many blocks of the number of threads that the kernel was compiled for.
     pub fn grid(&self, blocks: u32) -> Grid {
-        Grid {
-            blocks: [blocks, 1],
-            threads: [self.raw.threads, 1],
-        }
+        Grid::new(blocks, self.raw.threads)
     }
 }
 
@@ -43,4 +40,14 @@ pub struct Grid {
     pub blocks: [u32; 2],
     /// Threads of a block.
     pub threads: [u32; 2],
+}
+
+impl Grid {
+    /// Blocks and threads along x only.
+    pub const fn new(blocks: u32, threads: u32) -> Grid {
+        Grid {
+            blocks: [blocks, 1],
+            threads: [threads, 1],
+        }
+    }
 }
