@@ -12,8 +12,9 @@ use super::figure::short;
 use super::papers::{Paper, Topic};
 use super::report::{Report, readable};
 use super::table::Table;
-use crate::timing::html::escaped;
+use crate::timing::html::{escaped, head};
 use std::fmt::Write;
+use svg::Scale;
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -21,12 +22,8 @@ const STYLE: &str = include_str!("html/style.css");
 pub fn page(report: &Report) -> String {
     let gpu = report.machine.gpu.as_deref().unwrap_or("no GPU");
     let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"data:,\">\
-         <title>gpuimg bench: {0}</title><style>\n{STYLE}</style></head><body>\n\
-         <h1>gpuimg bench: {0}</h1>\n<p class=\"soft\">{1}<br>{2}</p>\n",
-        escaped(gpu),
+        "<!DOCTYPE html>\n{}<p class=\"soft\">{}<br>{}</p>\n",
+        head(&format!("gpuimg bench: {gpu}"), STYLE),
         escaped(&report.machine.text()).replace('\n', "<br>"),
         escaped(&row_counts(report)),
     );
@@ -232,7 +229,7 @@ fn experiment(
     if rows.len() >= MANY {
         let _ = write!(out, "<details><summary>all {} rows</summary>", rows.len());
     }
-    let scales = [true, false].map(|bytes| Scale::for_rows(rows, bytes));
+    let scales = [true, false].map(|bytes| bar_scale(rows, bytes));
     for row in rows {
         bars(out, row, &scales[usize::from(row.about.bytes == 0)]);
     }
@@ -244,37 +241,20 @@ fn experiment(
 
 /// The scale of the bars of a system: from zero on, or, where the rates differ by a factor of three
 /// and more, logarithmic from half a decade below the smallest.
-struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
-}
-
-impl Scale {
-    fn for_rows(rows: &[&Row], bytes: bool) -> Scale {
-        let rates = rows
-            .iter()
-            .filter(|row| (row.about.bytes > 0) == bytes)
-            .flat_map(|row| [row.rate(), row.published_rate()])
-            .flatten();
-        let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| {
-            (low.min(rate), high.max(rate))
-        });
-        let log = high / low >= 3.0;
-        Scale {
-            low: if log { low / 3.0 } else { 0.0 },
-            high,
-            log,
-        }
-    }
-
-    fn percent(&self, rate: f64) -> f64 {
-        let part = if self.log {
-            (rate / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            rate / self.high
-        };
-        (100.0 * part).clamp(0.5, 100.0)
+fn bar_scale(rows: &[&Row], bytes: bool) -> Scale {
+    let rates = rows
+        .iter()
+        .filter(|row| (row.about.bytes > 0) == bytes)
+        .flat_map(|row| [row.rate(), row.published_rate()])
+        .flatten();
+    let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| {
+        (low.min(rate), high.max(rate))
+    });
+    let log = high / low >= 3.0;
+    Scale {
+        low: if log { low / 3.0 } else { 0.0 },
+        high,
+        log,
     }
 }
 
@@ -311,7 +291,7 @@ fn bars(out: &mut String, row: &Row, scale: &Scale) {
     );
     let mut bar = |class: &str, rate: Option<f64>, label: String| {
         let fill = rate.map_or(String::new(), |rate| {
-            let width = scale.percent(rate);
+            let width = (100.0 * scale.position(rate)).clamp(0.5, 100.0);
             format!(
                 "<div class=\"track\"><div class=\"fill\" style=\"width:{width:.1}%\"></div></div>"
             )

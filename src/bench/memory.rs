@@ -120,7 +120,7 @@ fn wide(bytes: u64) -> Vec<Case> {
             "read, 16 bytes an access",
             "wide",
             bytes,
-            |context| read_wide(context),
+            read_wide,
         )
         .under(READ),
         Case::gpu(
@@ -129,7 +129,7 @@ fn wide(bytes: u64) -> Vec<Case> {
             "copy, 16 bytes an access",
             "wide",
             2 * bytes,
-            |context| copy_wide(context),
+            copy_wide,
         )
         .under(COPY),
     ]

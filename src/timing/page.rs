@@ -5,7 +5,7 @@
 use super::{Limit, Report, START, Span, Timeline, in_millis, millis};
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
-use crate::timing::html::escaped;
+use crate::timing::html::{self, escaped};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 use std::fs;
@@ -19,23 +19,7 @@ const MARK: &str = "<!DOCTYPE html>\n<!-- gpuimg --stats -->";
 /// The most spans that are drawn; a browser is slow with more.
 const MOST: usize = 20_000;
 
-const STYLE: &str = "
-:root { --ink: #1a1c1e; --soft: #5c636a; --paper: #fff; --line: #d9dde1; --box: #f4f6f7; --file: #8a6fb0; --code: #4e79a7; --work: #1f8a5b; --up: #c7761a; --down: #c0392b; --idle: #9aa3ab }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #a0a8b0; --paper: #15181a; --line: #33393e; --box: #1e2326; --file: #b59bdc; --code: #7fa9d6; --work: #57c492; --up: #e5a155; --down: #f08377; --idle: #6d767e } }
-* { box-sizing: border-box }
-body { margin: 0 auto; padding: 1rem; max-width: 80rem; font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper) }
-h1 { font-size: 1.3rem; margin: 0 0 .25rem; overflow-wrap: anywhere } p { margin: .3rem 0 } .soft { color: var(--soft); font-size: .875rem }
-.lane { display: grid; grid-template-columns: 8rem minmax(0, 1fr); gap: .5rem; align-items: center; margin: .2rem 0; break-inside: avoid }
-.name { font-size: .8125rem; text-align: right; color: var(--soft) }
-.track { position: relative; height: 1.6rem; background: var(--box); overflow: hidden }
-.track i { position: absolute; top: 0; bottom: 0; min-width: 1px; overflow: hidden; white-space: nowrap; font: normal .6875rem/1.6rem system-ui, sans-serif; color: #fff; padding-left: 2px }
-.track .beside { top: 70%; z-index: 1 } .file { background: var(--file) } .code { background: var(--code) } .work { background: var(--work) } .up { background: var(--up) } .down { background: var(--down) } .idle { background: var(--idle) }
-.axis { height: 1.2rem; background: none } .axis b { position: absolute; font: normal .75rem/1.2rem system-ui, sans-serif; color: var(--soft); border-left: 1px solid var(--line); padding-left: 3px }
-.key { display: inline-block; width: .8rem; height: .8rem; vertical-align: -1px; margin-left: .6rem }
-.scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .8125rem; font-variant-numeric: tabular-nums; margin: 1rem 0 } th { font-weight: 500; color: var(--soft) } th, td { padding: .2rem .6rem; text-align: right; border-top: 1px solid var(--line); white-space: nowrap } th:first-child, td:first-child { text-align: left }
-@media (max-width: 40rem) { .lane { grid-template-columns: minmax(0, 1fr); gap: 0 } .name { text-align: left } }
-@media print { * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
-";
+const STYLE: &str = include_str!("page.css");
 
 /// The timeline of one file, for the page.
 #[derive(Debug)]
@@ -90,13 +74,7 @@ pub fn write(report: &Report, path: &Path) -> Result<()> {
 }
 
 fn page(report: &Report) -> String {
-    let mut out = format!(
-        "{MARK}\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"data:,\"><title>{0}</title><style>{STYLE}</style></head><body>\n\
-         <h1>{0}</h1>\n",
-        escaped(&report.title)
-    );
+    let mut out = format!("{MARK}\n{}", html::head(&report.title, STYLE));
     for device in report.device_lines() {
         let _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&device));
     }

@@ -3,7 +3,7 @@
 
 use crate::bench::report::Report;
 use crate::bench::table::Table;
-use crate::bench::transpose::shapes::{GEFORCE, QUADRO};
+use crate::bench::transpose::shapes::PUBLISHED;
 use crate::timing::html::escaped;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -24,13 +24,15 @@ fn cells(report: &Report, prefix: &str) -> Vec<Cell> {
 /// The maps of a table; nothing if its sweeps were not run.
 pub(super) fn charts(table: Table, report: &Report) -> String {
     let here = |prefix| cells(report, prefix);
+    let quadro = PUBLISHED.map(|(x, y, quadro, _)| (x, y, quadro));
+    let geforce = PUBLISHED.map(|(x, y, _, geforce)| (x, y, geforce));
     let (heading, maps) = match table {
         Table::Transpose => (
             "Variant 1 by shape of block, in ms: threads along x to the right, along y downwards",
             vec![
                 ("here, 1024², as listed", here("transpose/naive-1024-")),
-                ("Quadro, published, 1024²", QUADRO.to_vec()),
-                ("GeForce 8800, published, 1024²", GEFORCE.to_vec()),
+                ("Quadro, published, 1024²", quadro.to_vec()),
+                ("GeForce 8800, published, 1024²", geforce.to_vec()),
                 ("here, 8192², as listed", here("transpose/naive-8192-")),
                 ("here, 1024², mirrored", here("transpose/mirrored-1024-")),
                 ("here, 8192², mirrored", here("transpose/mirrored-8192-")),

@@ -42,11 +42,11 @@ pub(super) struct Axis<'a> {
     pub(super) steps: bool,
 }
 
-/// The range of an axis.
-struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
+/// The range of an axis, or of bars.
+pub(super) struct Scale {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) log: bool,
 }
 
 impl Scale {
@@ -73,7 +73,8 @@ impl Scale {
         }
     }
 
-    fn position(&self, value: f64) -> f64 {
+    /// The part of the range below `value`.
+    pub(super) fn position(&self, value: f64) -> f64 {
         if self.log {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
