@@ -4,6 +4,7 @@ use super::item::Item;
 use crate::formats::{Format, format};
 use crate::image::metadata::Place;
 use crate::os::name::Shown;
+use crate::os::parent;
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -213,10 +214,7 @@ impl Naming {
     /// The output folder.
     pub fn folder(&self) -> &Path {
         match self {
-            Naming::File(path) => match path.parent() {
-                Some(folder) if folder != Path::new("") => folder,
-                _ => Path::new("."),
-            },
+            Naming::File(path) => parent(path),
             Naming::Folder { folder, .. } => folder,
         }
     }

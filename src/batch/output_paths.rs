@@ -10,6 +10,7 @@ use super::naming::Naming;
 use super::options::Files;
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
+use crate::os::parent;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -54,7 +55,7 @@ impl Folders {
 
     /// The place of a file whose links have been resolved, and its path without links.
     fn resolve(&mut self, path: &Path) -> (Place, Option<PathBuf>) {
-        let folder = self.get(folder_of(path));
+        let folder = self.get(parent(path));
         let name = path.file_name().unwrap_or_default();
         let place = Place {
             folder: folder.there,
@@ -77,7 +78,7 @@ impl Folder {
                     if error.kind() == io::ErrorKind::NotFound =>
                 {
                     missing.push(name);
-                    there = folder_of(there);
+                    there = parent(there);
                 }
                 // An unreadable path is taken literally: the error appears when it is used.
                 _ => {
@@ -98,18 +99,10 @@ impl Folder {
     }
 }
 
-/// The folder of a file.
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// The target of a link; the path itself if it is not a link.
 fn followed(path: &Path) -> PathBuf {
     match fault::point(Kind::Stat, path).and_then(|()| fs::read_link(path)) {
-        Ok(target) => fault::canonicalize(path).unwrap_or_else(|_| folder_of(path).join(target)),
+        Ok(target) => fault::canonicalize(path).unwrap_or_else(|_| parent(path).join(target)),
         Err(_) => path.into(),
     }
 }
@@ -169,7 +162,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         if let Some(other) = lower.insert((place.folder, name), item)
             && *caseless
                 .entry(place.folder)
-                .or_insert_with(|| ignores_case(folder_of(path)))
+                .or_insert_with(|| ignores_case(parent(path)))
         {
             return Err(twice(other, item));
         }

@@ -15,7 +15,7 @@ use crate::os::console;
 use crate::os::count::{plural, size};
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
-use crate::os::{check_regular, fault, reason};
+use crate::os::{check_regular, fault, parent, reason};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use rustix::fs::{Access, access};
@@ -280,10 +280,7 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
         may_replace || !there,
         "it already exists (use --overwrite to replace it)"
     );
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = parent(path);
     ensure!(
         makes_folders || folder.is_dir(),
         "folder {} does not exist",
