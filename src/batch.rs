@@ -43,13 +43,13 @@ use report::FileOutcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tally::Screen;
-use watch::range_file::Current;
+use watch::range_file::RangeFile;
 
 pub use process::{BatchOptions, FileResult, FileStatus, process};
 
 /// A batch that is ready to run.
 #[derive(Debug)]
-pub(crate) struct Batch<'a> {
+pub(crate) struct Batch<'a, 'r> {
     /// The operations that are run on every file, one after the other.
     pub ops: &'a [&'a dyn Operation],
     /// The inputs, each with the path of its output.
@@ -63,7 +63,7 @@ pub(crate) struct Batch<'a> {
     /// The options that every subcommand has.
     pub common: &'a Common,
     /// The histogram whose range applies to a file at the time when it arrives.
-    pub follow: Option<&'a dyn Current>,
+    pub range_file: Option<&'a RangeFile<'r>>,
     /// Whether results are printed on standard output as they come.
     pub prints: bool,
     /// Whether failures are printed; not if the same files will be read again.
@@ -75,7 +75,7 @@ pub(crate) fn convert(
     ops: &[&dyn Operation],
     job: Job,
     asked: &Conversion,
-    follow: Option<&dyn Current>,
+    range_file: Option<&RangeFile>,
     template: &Destination,
     options: &Options,
     common: &Common,
@@ -87,7 +87,7 @@ pub(crate) fn convert(
         naming: Some(&asked.naming),
         options,
         common,
-        follow,
+        range_file,
         prints: false,
         names_failures: true,
     };
@@ -122,7 +122,7 @@ pub(crate) fn measure(
         naming: None,
         options,
         common,
-        follow: None,
+        range_file: None,
         prints: true,
         names_failures: true,
     };
@@ -204,7 +204,7 @@ pub(crate) fn measure_set(
         naming: None,
         options,
         common: &common,
-        follow: None,
+        range_file: None,
         prints: false,
         names_failures,
     };
@@ -246,7 +246,7 @@ pub(crate) fn measure_set(
     })
 }
 
-impl Batch<'_> {
+impl Batch<'_, '_> {
     /// Makes the output of every file; calls `each` on this thread with each outcome, as soon as it is ready.
     fn convert(
         &self,

@@ -41,7 +41,7 @@ enum DryRun {
     Before,
 }
 
-impl Batch<'_> {
+impl Batch<'_, '_> {
     /// Prints the plan on standard output, and returns the outcome that the run would have.
     pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;

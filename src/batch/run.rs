@@ -24,7 +24,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-impl Batch<'_> {
+impl Batch<'_, '_> {
     /// Processes every file; calls `take` on this thread with each outcome, as soon as it is ready.
     pub fn run(
         &self,

@@ -15,7 +15,7 @@ use super::item::Item;
 use super::journal::Journal;
 use super::options::seconds_from;
 use super::report::{FileOutcome, FileTime};
-use super::tally::Tally;
+use super::tally::{Screen, Tally};
 use super::workers::{Cores, Workers};
 use crate::engine::Resources;
 use crate::gpu::Choice;
@@ -61,7 +61,7 @@ struct CompleteOutput {
     news: Vec<String>,
 }
 
-impl Batch<'_> {
+impl Batch<'_, '_> {
     /// Processes the files of the folders `roots`, and those that come, until the watch ends; calls
     /// `take` on this thread with each result.
     ///
@@ -196,13 +196,13 @@ impl Batch<'_> {
         let outcome = match &arrival.refusal {
             Some(why) => FileOutcome::Failed(anyhow!("{why}")),
             None => {
-                let followed = self.follow.map(|follow| {
-                    let (set_range, replaced) = follow.current();
+                let set_range = self.range_file.map(|file| {
+                    let (set_range, replaced) = file.current();
                     news.extend(replaced);
                     set_range
                 });
-                let followed = followed.as_deref().map(|op| [op]);
-                let ops = followed.as_ref().map_or(self.ops, |op| &op[..]);
+                let set_range = set_range.as_deref().map(|op| [op]);
+                let ops = set_range.as_ref().map_or(self.ops, |op| &op[..]);
                 self.one(ops, &arrival.item, resources, journal)
             }
         };

@@ -9,6 +9,7 @@ use super::status::Status;
 use crate::batch::folder::is_absence;
 use crate::batch::item::Item;
 use crate::batch::journal::Journal;
+use crate::batch::tally::Screen;
 use crate::os::name::Shown;
 use crate::os::{Identity, reason};
 use anyhow::Result;

@@ -10,12 +10,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An operation that may be another one for every file.
-pub trait Current: fmt::Debug + Sync {
-    /// The operation for a file that is begun now, and a message if it is another than before.
-    fn current(&self) -> (Arc<dyn Operation + '_>, Option<String>);
-}
-
 /// An operation with the range of a histogram, as the file of it is now.
 pub struct RangeFile<'a> {
     path: PathBuf,
@@ -52,12 +46,10 @@ impl<'a> RangeFile<'a> {
             }),
         })
     }
-}
 
-impl Current for RangeFile<'_> {
-    /// Reads the histogram again if its file has changed. One that cannot be read changes nothing: the
-    /// range before is kept.
-    fn current(&self) -> (Arc<dyn Operation + '_>, Option<String>) {
+    /// The operation for a file that is begun now, and a message if it is another than before. Reads the
+    /// histogram again if its file has changed; if it cannot be read, the previous range is kept.
+    pub fn current(&self) -> (Arc<dyn Operation + '_>, Option<String>) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let identity = Identity::at(&self.path);
         let mut news = None;

@@ -136,20 +136,6 @@ impl Status {
             }
         });
     }
-
-    /// Prints a line.
-    pub fn say(&self, line: &str) {
-        self.with(|state| state.say(line));
-    }
-
-    /// As `say`, unless `--quiet`.
-    pub fn mention(&self, line: &str) {
-        self.with(|state| {
-            if !state.verbosity.quiet {
-                state.say(line);
-            }
-        });
-    }
 }
 
 impl Screen for &Status {
@@ -169,11 +155,15 @@ impl Screen for &Status {
     }
 
     fn say(&self, line: &str) {
-        Status::say(self, line);
+        self.with(|state| state.say(line));
     }
 
     fn mention(&self, line: &str) {
-        Status::mention(self, line);
+        self.with(|state| {
+            if !state.verbosity.quiet {
+                state.say(line);
+            }
+        });
     }
 }
 

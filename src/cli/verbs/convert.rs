@@ -10,7 +10,7 @@ use crate::batch::item::{Item, Items};
 use crate::batch::key::Job;
 use crate::batch::naming::Naming;
 use crate::batch::options::{Files, Options};
-use crate::batch::watch::range_file::{Current, RangeFile};
+use crate::batch::watch::range_file::RangeFile;
 use crate::batch::{self, output_paths};
 use crate::cli::print_error;
 use crate::cli::{Images, WholeSet};
@@ -232,7 +232,7 @@ pub(super) fn convert(
     }
     let common = &common;
     let follow = match range {
-        Range::Followed(follow) => Some(follow as &dyn Current),
+        Range::Followed(follow) => Some(follow),
         Range::Fixed | Range::Across => None,
     };
     let across = matches!(range, Range::Across);
