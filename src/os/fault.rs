@@ -7,6 +7,7 @@
 //! SIGCONT. Several are separated by `;`. `GPUIMG_FAULT_COUNT=FILE` adds a line `KIND PATH` to FILE at
 //! each point, so that a test knows how many there are.
 
+use clap::ValueEnum;
 use rustix::io::Errno;
 use std::env;
 use std::fs::{self, File, Metadata};
@@ -18,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A kind of system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A kind of system call. Its name is the variant's in small letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// A file that exists, or a folder.
     Open,
@@ -45,23 +46,6 @@ pub enum Kind {
     Readdir,
     /// A new folder.
     Mkdir,
-}
-
-impl Kind {
-    const ALL: [(&'static str, Kind); 12] = [
-        ("open", Kind::Open),
-        ("stat", Kind::Stat),
-        ("read", Kind::Read),
-        ("write", Kind::Write),
-        ("create", Kind::Create),
-        ("link", Kind::Link),
-        ("rename", Kind::Rename),
-        ("unlink", Kind::Unlink),
-        ("sync", Kind::Sync),
-        ("close", Kind::Close),
-        ("readdir", Kind::Readdir),
-        ("mkdir", Kind::Mkdir),
-    ];
 }
 
 const ERRORS: [(&str, Errno); 18] = [
@@ -190,8 +174,7 @@ impl Plan {
 
     fn point(&self, kind: Kind, path: &Path) -> io::Result<()> {
         if let Some(mut file) = self.calls.as_ref() {
-            let name = Kind::ALL.iter().find(|(_, it)| *it == kind);
-            let name = name.map_or("", |(name, _)| name);
+            let name = format!("{kind:?}").to_lowercase();
             let line = [name.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"];
             file.write_all(&line.concat())?;
         }
@@ -216,7 +199,7 @@ impl Fault {
         let later = number.strip_suffix('+');
         let named = ERRORS.iter().find(|(name, _)| *name == action);
         Some(Fault {
-            kind: Kind::ALL.iter().find(|(name, _)| *name == kind)?.1,
+            kind: Kind::from_str(kind, false).ok()?,
             text: text.into(),
             number: later.unwrap_or(number).parse().ok()?,
             and_all_later: later.is_some(),
