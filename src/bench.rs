@@ -40,6 +40,7 @@ use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};
 use clap::ValueEnum;
 use context::{BenchContext, Host, Sizes};
+use record::RunRecord;
 use report::{Machine, Report};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -117,9 +118,13 @@ pub struct Options {
 
 /// Runs the tables and prints the report.
 pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
-    let earlier = options.compare.as_deref().map(compare::read).transpose()?;
+    let earlier = options
+        .compare
+        .as_deref()
+        .map(RunRecord::read)
+        .transpose()?;
     let report = match &options.from {
-        Some(path) => record::read(path)?,
+        Some(path) => RunRecord::read(path)?.into_report(),
         None => measured(options, choice)?,
     };
     let text = if options.json {

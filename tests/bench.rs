@@ -7,7 +7,7 @@ use gpuimg::internals::bench::case::{Ceiling, Measured, Outcome, Row, Work};
 use gpuimg::internals::bench::figure::Time;
 use gpuimg::internals::bench::papers::topics;
 use gpuimg::internals::bench::report::{Machine, Report};
-use gpuimg::internals::bench::{Table, all_cases, compare, html, record};
+use gpuimg::internals::bench::{Table, all_cases, compare, html, record::RunRecord};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::process::Command;
@@ -106,7 +106,7 @@ fn a_failed_row_says_so() {
 fn a_recorded_run_is_drawn_again() {
     let report = report();
     let json = report.json().unwrap();
-    let again = record::parse(&json).unwrap();
+    let again = RunRecord::parse(&json).unwrap().into_report();
     assert_eq!(again.text(), report.text());
     assert_eq!(html::page(&again), html::page(&report));
 
@@ -142,15 +142,15 @@ fn a_recorded_run_is_drawn_again() {
     );
     assert_eq!(both.code, 2, "{}", both.stderr);
     let unknown = json.replacen("memory/read\"", "memory/unheard-of\"", 1);
-    let unknown = record::parse(&unknown).unwrap();
+    let unknown = RunRecord::parse(&unknown).unwrap().into_report();
     assert!(unknown.left_out.unwrap().contains("memory/unheard-of"));
-    assert!(record::parse("{\"schema\": 2}").is_err());
+    assert!(RunRecord::parse("{\"schema\": 2}").is_err());
 }
 
 #[test]
 fn a_comparison_counts_what_became_slower() {
     let before = report();
-    let earlier = compare::parse(&before.json().unwrap()).unwrap();
+    let earlier = RunRecord::parse(&before.json().unwrap()).unwrap();
     let same = compare::Comparison::new(&earlier, &before, 10.0);
     assert_eq!(same.slower(), 0, "{}", same.text());
 
@@ -168,8 +168,8 @@ fn a_comparison_counts_what_became_slower() {
     let comparison = compare::Comparison::new(&earlier, &now, 10.0);
     assert_eq!(comparison.slower(), 1, "{}", comparison.text());
     assert_eq!(compare::Comparison::new(&earlier, &now, 1.0).slower(), 2);
-    assert!(compare::parse("{\"schema\": 99}").is_err());
-    assert!(compare::parse("[]").is_err());
+    assert!(RunRecord::parse("{\"schema\": 99}").is_err());
+    assert!(RunRecord::parse("[]").is_err());
 }
 
 #[test]

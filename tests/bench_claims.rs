@@ -8,7 +8,7 @@ use gpuimg::internals::bench::claims::{
 };
 use gpuimg::internals::bench::figure::Time;
 use gpuimg::internals::bench::papers::Paper;
-use gpuimg::internals::bench::{Table, all_cases, compare, html, record};
+use gpuimg::internals::bench::{Table, all_cases, compare, html, record::RunRecord};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -762,7 +762,7 @@ fn the_recorded_verdicts_follow_from_the_recorded_times() {
     });
     assert_eq!(CLAIMS.len() - recomputed, without_rows.count());
 
-    let report = record::parse(&text).expect("a report");
+    let report = RunRecord::parse(&text).expect("a report").into_report();
     let again: Value = serde_json::from_str(&report.json().expect("JSON")).expect("JSON");
     // Times are read back to the last bit or so.
     let verdicts = |json: &Value| {
@@ -798,8 +798,8 @@ fn two_recorded_runs_agree() {
     let read = |name: &str| {
         let text = fs::read_to_string(folder.join(name)).expect(name);
         (
-            compare::parse(&text).expect(name),
-            record::parse(&text).expect(name),
+            RunRecord::parse(&text).expect(name),
+            RunRecord::parse(&text).expect(name).into_report(),
         )
     };
     let (_, first) = read("h200.json");

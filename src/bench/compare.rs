@@ -1,13 +1,9 @@
 //! Compares two runs: which rows became slower or faster by more than the tolerance. The fastest
 //! measurement of each row is compared, since other programs can only add to it.
 
-use super::record::{Version, check_schema};
+use super::record::RunRecord;
 use super::report::{Report, readable};
-use crate::os::name::Shown;
-use anyhow::{Context, Result};
-use serde::Deserialize;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Shorter rows are shown and do not count as slower: a few µs of variation in the driver are
 /// several percent of their time.
@@ -16,36 +12,6 @@ const SHORT: f64 = 50e-6;
 /// The factor on the tolerance for rows that depend on pageable memory: the placement of the pages
 /// changed their times by up to a quarter on an idle machine.
 const PAGEABLE: f64 = 3.0;
-
-/// An earlier run, read from the output of `--json`: the fields that are compared.
-#[derive(Debug, Deserialize)]
-pub struct Earlier {
-    gpu: Option<String>,
-    rows: Vec<EarlierRow>,
-}
-
-#[derive(Debug, Deserialize)]
-struct EarlierRow {
-    id: String,
-    /// The fastest measurement in µs; `None` for a row that was not measured.
-    fastest_us: Option<f64>,
-}
-
-/// Reads a file with the output of `--json`.
-pub fn read(path: &Path) -> Result<Earlier> {
-    let load = || {
-        let text = std::fs::read_to_string(path)?;
-        parse(&text)
-    };
-    load().with_context(|| format!("cannot read {}", path.shown()))
-}
-
-/// Parses the JSON object that `--json` printed.
-pub fn parse(text: &str) -> Result<Earlier> {
-    let Version { schema } = serde_json::from_str(text)?;
-    check_schema(schema)?;
-    Ok(serde_json::from_str(text)?)
-}
 
 /// A row that both runs measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,24 +51,24 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares two runs; the tolerance is in percent.
-    pub fn new(earlier: &Earlier, report: &Report, percent: f64) -> Comparison {
+    pub fn new(earlier: &RunRecord, report: &Report, percent: f64) -> Comparison {
         let now = |id: &str| {
             let row = report.rows.iter().find(|row| row.about.id == id)?;
             Some((row.time()?.fastest, row.about.pageable))
         };
         let mut missing = Vec::new();
         let mut pairs = Vec::new();
-        for EarlierRow { id, fastest_us } in &earlier.rows {
-            let Some(fastest_us) = fastest_us else {
+        for row in &earlier.rows {
+            let Some(fastest_us) = row.fastest_us else {
                 continue;
             };
-            match now(id) {
+            match now(&row.id) {
                 Some((now, pageable)) => pairs.push(Pair {
-                    id: id.clone(),
+                    id: row.id.clone(),
                     times: (fastest_us / 1e6, now),
                     pageable,
                 }),
-                None => missing.push(id.clone()),
+                None => missing.push(row.id.clone()),
             }
         }
         let note = (earlier.gpu != report.machine.gpu).then(|| {

@@ -16,48 +16,42 @@ use std::time::Duration;
 /// Version of the JSON object.
 pub const SCHEMA: u64 = 4;
 
-/// Checks that this version reads objects of this schema. Version 3 lacks the origins of the claims; its rows are the
-/// same.
-pub(super) fn check_schema(schema: Option<u64>) -> Result<()> {
-    ensure!(
-        schema == Some(3) || schema == Some(SCHEMA),
-        "not what `gpuimg bench --json` prints (schema {SCHEMA})"
-    );
-    Ok(())
-}
-
 /// The JSON object of a run: the machine, the rows of the tables, and the verdicts.
-#[derive(Serialize)]
-struct RunRecord<'a> {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunRecord {
     schema: u64,
-    version: &'a str,
-    commit: &'a str,
-    date: &'a str,
-    gpu: Option<&'a str>,
-    details: Option<&'a str>,
-    driver: Option<&'a str>,
+    version: String,
+    commit: String,
+    date: String,
+    pub(super) gpu: Option<String>,
+    details: Option<String>,
+    driver: Option<String>,
     memory_peak_gb_per_s: Option<f64>,
     threads: usize,
     input_bytes: u64,
-    left_out: Option<&'a str>,
+    left_out: Option<String>,
     wall_s: f64,
     failed: usize,
-    rows: Vec<RowRecord<'a>>,
+    pub(super) rows: Vec<RowRecord>,
+    /// Judged again when a run is read back.
+    #[serde(skip_deserializing)]
     verdicts: Vec<VerdictRecord>,
 }
 
-#[derive(Serialize)]
-struct RowRecord<'a> {
-    id: &'a str,
-    table: &'static str,
-    name: &'a str,
-    paper: &'static str,
-    system: &'a str,
-    state: &'static str,
+/// A row of a table.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RowRecord {
+    pub(super) id: String,
+    table: String,
+    name: String,
+    paper: String,
+    system: String,
+    state: String,
     /// A remark on the result, or the reason why there is no time.
-    remark: Option<&'a str>,
+    remark: Option<String>,
     time_us: Option<f64>,
-    fastest_us: Option<f64>,
+    /// The fastest measurement; `None` for a row that was not measured.
+    pub(super) fastest_us: Option<f64>,
     spread_percent: Option<f64>,
     runs: Option<usize>,
     bytes: u64,
@@ -71,21 +65,21 @@ struct RowRecord<'a> {
     pageable: bool,
 }
 
-impl RowRecord<'_> {
-    fn new(row: &Row) -> RowRecord<'_> {
+impl RowRecord {
+    fn new(row: &Row) -> RowRecord {
         let (state, remark) = match &row.outcome {
-            Outcome::Measured(measured) => ("checked", measured.remark.as_deref()),
-            Outcome::Failed(why) => ("FAILED", Some(why.as_str())),
-            Outcome::LeftOut(why) => ("left out", Some(why.as_str())),
+            Outcome::Measured(measured) => ("checked", measured.remark.clone()),
+            Outcome::Failed(why) => ("FAILED", Some(why.clone())),
+            Outcome::LeftOut(why) => ("left out", Some(why.clone())),
         };
         let (about, time) = (&row.about, row.time());
         RowRecord {
-            id: &about.id,
-            table: about.table.name(),
-            name: &about.name,
-            paper: about.topic.paper.title(),
-            system: about.topic.system,
-            state,
+            id: about.id.clone(),
+            table: about.table.name().into(),
+            name: about.name.clone(),
+            paper: about.topic.paper.title().into(),
+            system: about.topic.system.into(),
+            state: state.into(),
             remark,
             time_us: time.map(|time| time.median * 1e6),
             fastest_us: time.map(|time| time.fastest * 1e6),
@@ -102,9 +96,34 @@ impl RowRecord<'_> {
             pageable: about.pageable,
         }
     }
+
+    fn outcome(&self) -> Outcome {
+        let times = (
+            self.time_us,
+            self.fastest_us,
+            self.spread_percent,
+            self.runs,
+        );
+        match (times, self.state.as_str()) {
+            ((Some(median), Some(fastest), Some(spread), Some(runs)), "checked") => {
+                Outcome::Measured(Measured {
+                    time: Time {
+                        median: median / 1e6,
+                        fastest: fastest / 1e6,
+                        spread: spread / 100.0,
+                        runs,
+                    },
+                    remark: self.remark.clone(),
+                })
+            }
+            (_, "left out") => Outcome::LeftOut(self.remark.clone().unwrap_or_default()),
+            _ => Outcome::Failed(self.remark.clone().unwrap_or_default()),
+        }
+    }
 }
 
-#[derive(Serialize)]
+/// A claim, and what became of it.
+#[derive(Debug, Serialize)]
 struct VerdictRecord {
     claim: &'static str,
     says: &'static str,
@@ -152,140 +171,97 @@ impl VerdictRecord {
     }
 }
 
-/// The JSON object of a run.
-pub(super) fn json(report: &Report) -> serde_json::Result<String> {
-    let machine = &report.machine;
-    let verdicts = report.judgements().into_iter().map(VerdictRecord::new);
-    serde_json::to_string(&RunRecord {
-        schema: SCHEMA,
-        version: &machine.version,
-        commit: &machine.commit,
-        date: &machine.date,
-        gpu: machine.gpu.as_deref(),
-        details: machine.details.as_deref(),
-        driver: machine.driver.as_deref(),
-        memory_peak_gb_per_s: machine.memory_peak,
-        threads: machine.threads,
-        input_bytes: machine.input,
-        left_out: report.left_out.as_deref(),
-        wall_s: report.wall.as_secs_f64(),
-        failed: report.failures(),
-        rows: report.rows.iter().map(RowRecord::new).collect(),
-        verdicts: verdicts.collect(),
-    })
-}
+impl RunRecord {
+    /// The record of a run.
+    pub(super) fn new(report: &Report) -> RunRecord {
+        let machine = report.machine.clone();
+        let verdicts = report.judgements().into_iter().map(VerdictRecord::new);
+        RunRecord {
+            schema: SCHEMA,
+            version: machine.version,
+            commit: machine.commit,
+            date: machine.date,
+            gpu: machine.gpu,
+            details: machine.details,
+            driver: machine.driver,
+            memory_peak_gb_per_s: machine.memory_peak,
+            threads: machine.threads,
+            input_bytes: machine.input,
+            left_out: report.left_out.clone(),
+            wall_s: report.wall.as_secs_f64(),
+            failed: report.failures(),
+            rows: report.rows.iter().map(RowRecord::new).collect(),
+            verdicts: verdicts.collect(),
+        }
+    }
 
-/// The version of a JSON object, read before its other fields.
-#[derive(Deserialize)]
-pub(super) struct Version {
-    pub(super) schema: Option<u64>,
-}
+    /// Reads a file with the output of `--json`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not such an output.
+    pub fn read(path: &Path) -> Result<RunRecord> {
+        let load = || RunRecord::parse(&std::fs::read_to_string(path)?);
+        load().with_context(|| format!("cannot read {}", path.shown()))
+    }
 
-/// What is read back: times, and what only the machine knew.
-#[derive(Deserialize)]
-struct Recorded {
-    version: String,
-    commit: String,
-    date: String,
-    gpu: Option<String>,
-    details: Option<String>,
-    driver: Option<String>,
-    memory_peak_gb_per_s: Option<f64>,
-    threads: usize,
-    input_bytes: u64,
-    left_out: Option<String>,
-    wall_s: f64,
-    rows: Vec<RecordedRow>,
-}
-
-#[derive(Deserialize)]
-struct RecordedRow {
-    id: String,
-    state: String,
-    remark: Option<String>,
-    time_us: Option<f64>,
-    fastest_us: Option<f64>,
-    spread_percent: Option<f64>,
-    runs: Option<usize>,
-    ceiling_gb_per_s: Option<f64>,
-    fits_l2: bool,
-}
-
-impl RecordedRow {
-    fn outcome(&self) -> Outcome {
-        let times = (
-            self.time_us,
-            self.fastest_us,
-            self.spread_percent,
-            self.runs,
+    /// Parses the JSON object that `--json` printed.
+    ///
+    /// # Errors
+    /// It is not such an object, or one of another version.
+    pub fn parse(text: &str) -> Result<RunRecord> {
+        let Version { schema } = serde_json::from_str(text)?;
+        // Version 3 lacks the origins of the claims; its rows are the same.
+        ensure!(
+            schema == Some(3) || schema == Some(SCHEMA),
+            "not what `gpuimg bench --json` prints (schema {SCHEMA})"
         );
-        match (times, self.state.as_str()) {
-            ((Some(median), Some(fastest), Some(spread), Some(runs)), "checked") => {
-                Outcome::Measured(Measured {
-                    time: Time {
-                        median: median / 1e6,
-                        fastest: fastest / 1e6,
-                        spread: spread / 100.0,
-                        runs,
-                    },
-                    remark: self.remark.clone(),
-                })
-            }
-            (_, "left out") => Outcome::LeftOut(self.remark.clone().unwrap_or_default()),
-            _ => Outcome::Failed(self.remark.clone().unwrap_or_default()),
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// The report of the run, with the descriptions of this version. Rows that this version does not know
+    /// are named as left out.
+    pub fn into_report(self) -> Report {
+        let rows = self.rows.iter().map(|row| (row.id.as_str(), row));
+        let mut by_id: HashMap<&str, &RowRecord> = rows.collect();
+        let mut rows = Vec::new();
+        for case in all_cases() {
+            let Some(row) = by_id.remove(case.about.id.as_str()) else {
+                continue;
+            };
+            rows.push(Row {
+                fits_l2: row.fits_l2,
+                ceiling: row.ceiling_gb_per_s,
+                peak: self.memory_peak_gb_per_s,
+                outcome: row.outcome(),
+                about: case.about,
+            });
+        }
+        let mut unknown: Vec<&str> = by_id.into_keys().collect();
+        unknown.sort_unstable();
+        let unknown = (!unknown.is_empty())
+            .then(|| format!("rows unknown to this version: {}", unknown.join(", ")));
+        let left_out: Vec<String> = self.left_out.into_iter().chain(unknown).collect();
+        Report {
+            rows,
+            left_out: (!left_out.is_empty()).then(|| left_out.join("; ")),
+            wall: Duration::from_secs_f64(self.wall_s.clamp(0.0, 1e9)),
+            machine: Machine {
+                gpu: self.gpu,
+                details: self.details,
+                driver: self.driver,
+                memory_peak: self.memory_peak_gb_per_s,
+                threads: self.threads,
+                input: self.input_bytes,
+                date: self.date,
+                version: self.version,
+                commit: self.commit,
+            },
         }
     }
 }
 
-/// Reads what `--json` printed, as a report.
-pub fn read(path: &Path) -> Result<Report> {
-    let load = || parse(&std::fs::read_to_string(path)?);
-    load().with_context(|| format!("cannot read {}", path.shown()))
-}
-
-/// A report from the JSON object that `--json` printed. Rows that this version does not know are
-/// named as left out.
-pub fn parse(text: &str) -> Result<Report> {
-    let Version { schema } = serde_json::from_str(text)?;
-    check_schema(schema)?;
-    let recorded: Recorded = serde_json::from_str(text)?;
-    let mut by_id: HashMap<&str, &RecordedRow> = recorded
-        .rows
-        .iter()
-        .map(|row| (row.id.as_str(), row))
-        .collect();
-    let mut rows = Vec::new();
-    for case in all_cases() {
-        let Some(row) = by_id.remove(case.about.id.as_str()) else {
-            continue;
-        };
-        rows.push(Row {
-            fits_l2: row.fits_l2,
-            ceiling: row.ceiling_gb_per_s,
-            peak: recorded.memory_peak_gb_per_s,
-            outcome: row.outcome(),
-            about: case.about,
-        });
-    }
-    let mut unknown: Vec<&str> = by_id.into_keys().collect();
-    unknown.sort_unstable();
-    let unknown = (!unknown.is_empty())
-        .then(|| format!("rows unknown to this version: {}", unknown.join(", ")));
-    let left_out: Vec<String> = recorded.left_out.into_iter().chain(unknown).collect();
-    Ok(Report {
-        rows,
-        left_out: (!left_out.is_empty()).then(|| left_out.join("; ")),
-        wall: Duration::from_secs_f64(recorded.wall_s.clamp(0.0, 1e9)),
-        machine: Machine {
-            gpu: recorded.gpu,
-            details: recorded.details,
-            driver: recorded.driver,
-            memory_peak: recorded.memory_peak_gb_per_s,
-            threads: recorded.threads,
-            input: recorded.input_bytes,
-            date: recorded.date,
-            version: recorded.version,
-            commit: recorded.commit,
-        },
-    })
+/// The version of a JSON object, read before its other fields.
+#[derive(Deserialize)]
+struct Version {
+    schema: Option<u64>,
 }

@@ -4,7 +4,7 @@ use super::case::{Outcome, Row};
 use super::claims::{self, Judgement, Verdict};
 use super::figure::{Time, short};
 use super::papers::{Paper, topics};
-use super::record;
+use super::record::RunRecord;
 use super::table::Table;
 use crate::gpu::driver::Gpu;
 use crate::os::utc;
@@ -234,7 +234,7 @@ impl Report {
     /// # Errors
     /// None that can occur: all keys are text.
     pub fn json(&self) -> serde_json::Result<String> {
-        record::json(self)
+        serde_json::to_string(&RunRecord::new(self))
     }
 }
 
