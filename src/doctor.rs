@@ -1,6 +1,7 @@
 //! `gpuimg doctor`: reports the machine's processor, memory and GPUs, tests the copies to and from
 //! each GPU, and shows the choices of `auto`.
 
+use crate::engine::executor::{self, Form, Task};
 use crate::gpu::driver::Gpu;
 use crate::gpu::launch::normalize::Minmax;
 use crate::gpu::link::{self, Link};
@@ -8,7 +9,6 @@ use crate::gpu::{Choice, Devices, Unusable};
 use crate::image::buffer::Buffer;
 use crate::image::simd::{self, Level};
 use crate::image::{Depth, Shape};
-use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::os::console;
 use crate::os::limits;
@@ -257,7 +257,9 @@ fn decisions(out: &mut String) -> Result<()> {
             channels: 1,
             depth: Depth::Sixteen,
         };
-        let work = ops::work(&Normalize::default(), &shape);
+        let normalize = Normalize::default();
+        let task = Task::plain(&normalize, &shape);
+        let work = executor::step_work(&[task], &shape, Form::Samples);
         let devices = Devices::new(Choice::Auto);
         let why = devices.choose(&work, &mut Timeline::default())?.1;
         line(out, "auto", &format!("normalize {shape}: {why}"));

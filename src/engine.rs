@@ -232,7 +232,7 @@ impl<'a> OpenFile<'a> {
         messages: Messages,
     ) -> Result<OpenFile<'a>> {
         let own_op = match ops {
-            [op] => op.of_file(&|| reader.metadata(&mut Diagnostics::default())),
+            [op] => op.for_file(&|| reader.metadata(&mut Diagnostics::default())),
             _ => Ok(None),
         };
         let file = OpenFile {

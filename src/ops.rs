@@ -3,8 +3,8 @@
 //!
 //! An operation has two phases. First it names the statistic that it needs from a whole image, stack
 //! or set. Then it is bound to that statistic and to the sample types, and runs on an image, or on
-//! any chunk of an image that its access pattern allows. `exec` runs both phases; `OPS` lists the
-//! operations.
+//! any chunk of an image that its access pattern allows. `engine::executor` runs both phases; `OPS`
+//! lists the operations.
 
 pub mod calibrate;
 pub mod chain;
@@ -35,9 +35,9 @@ pub mod wide;
 use crate::gpu::Work;
 use crate::gpu::driver;
 use crate::gpu::job::Job;
-use crate::image::metadata::{Effect, Hint, Metadata, PixelMap, Stretch};
+use crate::image::metadata::{Diagnostics, Effect, Metadata, PixelMap, Stretch};
 use crate::image::number::Number;
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use histogram::Counts;
@@ -69,59 +69,42 @@ pub fn examples() -> Vec<Box<dyn Operation>> {
 
 /// One operation with its options.
 pub trait Operation: Options + Send + Sync + fmt::Debug {
-    /// The name that a user types: `normalize`.
-    fn name(&self) -> &'static str;
+    /// Its name, and how an image may be divided and measured for it.
+    fn properties(&self) -> Properties;
 
-    /// Which input samples each output sample depends on, which determines how an image may be divided.
-    fn access(&self) -> Access;
-
-    /// How it changes the values, depth and positions that the metadata of a file describe.
-    fn effect(&self) -> Effect;
-
-    /// The bytes that the bound operation must move for an image of this shape.
-    fn work(&self, shape: &Shape) -> Work;
-
-    /// Refuses images of a shape that the operation or its options do not support; the error says why.
-    /// The default refuses 32- and 64-bit samples.
-    fn check(&self, shape: &Shape) -> Result<()> {
-        self.check_narrow(shape)
+    /// The type of its output samples for input samples of this type, unless the user chooses another depth.
+    fn output_type(&self, input: Values) -> Values {
+        input
     }
 
-    /// Refuses samples of 32 and 64 bits.
-    fn check_narrow(&self, shape: &Shape) -> Result<()> {
-        ensure!(
-            !shape.depth.is_wide(),
-            "{} supports only 8- and 16-bit samples, but these are {} (use normalize to convert them)",
-            self.name(),
-            shape.depth
-        );
+    /// The bytes that the bound operation must move for an image of this shape. The default reads the image once, and
+    /// writes the result once.
+    fn work(&self, shape: &Shape) -> Work {
+        let output = match self.properties().effect {
+            Effect::Numbers => 0,
+            _ => chain::output(self, *shape).bytes(),
+        };
+        Work::moving(shape.bytes() + output)
+    }
+
+    /// Refuses images of a shape that its options do not support; the error says why. `check` also refuses depths.
+    fn check_shape(&self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
 
-    /// The depth of its output samples for input samples of this depth, unless the user chooses another.
-    fn made(&self, depth: Depth) -> Depth {
-        depth
-    }
-
-    /// Whether it yields numbers, and merging those of many small blocks is cheap: then the whole image need not be in
-    /// memory.
-    fn takes_blocks(&self) -> bool {
-        false
+    /// Refuses sample types that its options do not support; the error says why.
+    fn check_types(&self, _types: &SampleTypes) -> Result<()> {
+        Ok(())
     }
 
     /// The reason why a GPU cannot run it on an image of this shape, if there is one.
-    fn not_on_gpu(&self, _shape: &Shape) -> Option<&'static str> {
+    fn gpu_obstacle(&self, _shape: &Shape) -> Option<&'static str> {
         None
     }
 
-    /// Whether signed samples stay signed if the output format supports signed samples.
-    fn keeps_sign(&self) -> bool {
-        true
-    }
-
-    /// Whether its output samples are signed, if that does not depend on the input.
-    fn sign(&self) -> Option<bool> {
-        None
+    /// Warnings and hints about an image that the options do not suit. The image is the operation's input.
+    fn diagnose(&self, _: &Image, _: &SampleTypes) -> Diagnostics {
+        Diagnostics::default()
     }
 
     /// The operation for one file, if the metadata of its first page determine the type of the result.
@@ -129,52 +112,62 @@ pub trait Operation: Options + Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// The metadata do not state the type.
-    fn of_file(
+    fn for_file(
         &self,
         _first_page: &dyn Fn() -> Result<Metadata>,
     ) -> Result<Option<Box<dyn Operation>>> {
         Ok(None)
     }
 
-    /// A warning if the options do not suit this image, which is in the form in which the operation
-    /// receives it.
-    fn warning(&self, _: &Image, _: &SampleTypes) -> Option<String> {
-        None
-    }
-
-    /// An option that may suit such an image better.
-    fn hint(&self, _: &Image) -> Option<Hint> {
-        None
-    }
-
-    /// Refuses options that these sample types do not support; the error says why.
-    fn fits(&self, _types: &SampleTypes) -> Result<()> {
-        Ok(())
-    }
-
-    /// The statistic that must be measured before any part of an image is processed.
-    fn statistic(&self) -> Statistic {
-        Statistic::None
-    }
-
-    /// Whether that statistic is measured for each page, or for all pages of the same type together.
-    fn scope(&self) -> Scope {
-        Scope::Page
-    }
-
-    /// Whether each channel has its own statistic; a channel can also be a page on the channel axis of a
-    /// stack.
-    fn per_channel(&self) -> bool {
-        false
-    }
-
-    /// Binds the operation to sample types that `fits` has accepted, and to the statistic that it
-    /// requested. Errors: a statistic of another kind.
+    /// Binds the operation to sample types that `check_types` has accepted, and to the statistic that it
+    /// requested.
+    ///
+    /// # Errors
+    /// Another statistic than the requested one.
     fn bind<'a>(
         &'a self,
         types: SampleTypes,
         statistics: &'a Statistics,
     ) -> Result<Box<dyn Bound + 'a>>;
+}
+
+/// What an operation is, as far as it does not depend on the image.
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
+    /// The name that a user types: `normalize`.
+    pub name: &'static str,
+    /// Which input samples each output sample depends on, which determines how an image may be divided.
+    pub access: Access,
+    /// How it changes the values, depth and positions that the metadata of a file describe.
+    pub effect: Effect,
+    /// Whether it supports 32- and 64-bit samples.
+    pub wide_samples: bool,
+    /// The statistic that must be measured before any part of an image is processed.
+    pub statistic: Statistic,
+    /// Whether that statistic is measured for each page, or for all pages of the same type together.
+    pub scope: Scope,
+    /// Whether each channel has its own statistic; a channel can also be a page on the channel axis of a
+    /// stack.
+    pub per_channel: bool,
+    /// Whether it yields numbers, and merging those of many small blocks is cheap: then the whole image need not be in
+    /// memory.
+    pub merges_cheaply: bool,
+}
+
+impl Properties {
+    /// An operation on 8- and 16-bit samples that needs no statistic.
+    pub const fn new(name: &'static str, access: Access, effect: Effect) -> Properties {
+        Properties {
+            name,
+            access,
+            effect,
+            wide_samples: false,
+            statistic: Statistic::None,
+            scope: Scope::Page,
+            per_channel: false,
+            merges_cheaply: false,
+        }
+    }
 }
 
 /// The options of an operation as JSON: a resumed run keeps existing outputs only if all options
@@ -201,8 +194,7 @@ pub trait Bound: Sync {
     /// The same result, computed on all cores.
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult>;
 
-    /// The same result from a GPU, queued on the job's stream and left in device memory. A
-    /// resulting image has as many bytes as the input.
+    /// The same result from a GPU, queued on the job's stream and left in device memory.
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>>;
 
     /// Ranges and warnings for the user; called once the statistics are on the host.
@@ -339,7 +331,7 @@ impl<I> Join for OpResult<I> {
 /// The definition of a complete operation on plain samples: measures its statistic and computes the
 /// result, serially. Errors: none if the operation fits the image.
 pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
-    let statistics = op.statistic().naive(image);
+    let statistics = op.properties().statistic.naive(image);
     let types = SampleTypes::plain_for(op, &image.shape());
     let bound = op.bind(types, &statistics)?;
     Ok(Executed {
@@ -348,19 +340,27 @@ pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     })
 }
 
-/// The reason why a GPU cannot run an operation on an image of this shape, if there is one.
-pub fn only_on_cpu(op: &dyn Operation, shape: &Shape) -> Option<&'static str> {
-    let double = shape.depth == Depth::Double;
-    let whole = double.then_some("no kernel takes samples of 64 bits");
-    whole.or_else(|| op.not_on_gpu(shape))
+/// Refuses images of a depth or a shape that an operation does not support; the error says why.
+///
+/// # Errors
+/// An image of such a depth or shape.
+pub fn check(op: &dyn Operation, shape: &Shape) -> Result<()> {
+    let Properties {
+        name, wide_samples, ..
+    } = op.properties();
+    ensure!(
+        wide_samples || !shape.depth.is_wide(),
+        "{name} supports only 8- and 16-bit samples, but these are {} (use normalize to convert them)",
+        shape.depth
+    );
+    op.check_shape(shape)
 }
 
-/// The bytes that an operation moves, including those for measuring its statistic.
-pub fn work(op: &dyn Operation, shape: &Shape) -> Work {
-    let bound = op.work(shape);
-    Work {
-        touched: op.statistic().work(shape).touched + bound.touched,
-        ..bound
+/// The reason why a GPU cannot run an operation on an image of this shape, if there is one.
+pub fn gpu_obstacle(op: &dyn Operation, shape: &Shape) -> Option<&'static str> {
+    match shape.depth {
+        Depth::Double => Some("the GPU does not support 64-bit samples"),
+        _ => op.gpu_obstacle(shape),
     }
 }
 
@@ -378,11 +378,10 @@ macro_rules! with_samples {
 }
 pub(crate) use with_samples;
 
-/// Marks a place that 32-bit samples cannot reach: `Operation::check` refuses them, or `wide` processes
-/// them.
+/// Marks code that 32- and 64-bit samples cannot reach: `check` refuses them, or `wide` processes them.
 macro_rules! never_wide {
     () => {
-        unreachable!("samples of 32 bits, which this operation refuses")
+        unreachable!("samples of 32 or 64 bits, which this operation refuses")
     };
 }
 pub(crate) use never_wide;

@@ -226,7 +226,7 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let mut outcome = Outcome::Done;
     for op in ops::examples() {
         let shape = image.shape();
-        if op.check(&shape).is_err() || ops::only_on_cpu(&*op, &shape).is_some() {
+        if ops::check(&*op, &shape).is_err() || ops::gpu_obstacle(&*op, &shape).is_some() {
             continue;
         }
         let cpu = executor::on_cpu(&*op, image.clone(), &mut Timeline::default())?;

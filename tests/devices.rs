@@ -53,7 +53,7 @@ fn every_kernel_on_small_images() {
                     assert!(
                         found == naive(&*op, &image).expect("valid"),
                         "{} of {}",
-                        op.name(),
+                        op.properties().name,
                         image.shape()
                     );
                 }
@@ -110,7 +110,7 @@ fn past_two_to_the_31_samples() {
     let ops: [&dyn Operation; 3] = [&sum_all, &Normalize::default(), &Symmetry::Rotate90];
     for op in ops {
         let on_cpu = executor::on_cpu(op, image.clone(), &mut Timeline::default()).expect("CPU");
-        if op.name() == "rotate" {
+        if op.properties().name == "rotate" {
             let OpResult::Image(turned) = &on_cpu.result else {
                 panic!("an image")
             };
@@ -123,7 +123,7 @@ fn past_two_to_the_31_samples() {
         if let Some(gpu) = gpu {
             let on_gpu =
                 executor::on_gpu(op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
-            assert!(on_cpu == on_gpu, "{} differs", op.name());
+            assert!(on_cpu == on_gpu, "{} differs", op.properties().name);
         }
     }
 }
@@ -139,7 +139,7 @@ fn the_cpu_gives_what_the_definition_says() {
             assert!(
                 found == expected,
                 "{} differs on the CPU: {what}",
-                op.name()
+                op.properties().name
             );
             cases += 1;
         });
@@ -161,7 +161,7 @@ fn the_gpu_gives_what_the_definition_says() {
             assert!(
                 found == expected,
                 "{} differs on the GPU: {what}",
-                op.name()
+                op.properties().name
             );
             cases += 1;
         });

@@ -53,7 +53,10 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
         let path = |name: &str| root.path().join(name);
         for op in ops {
             for extension in ["png", "tif"] {
-                let what = format!("{}, colour {colour}, {bits} bits, {extension}", op.name());
+                let what = format!(
+                    "{}, colour {colour}, {bits} bits, {extension}",
+                    op.properties().name
+                );
                 let outputs = ["gpu", "cpu"].map(|name| path(&format!("{name}.{extension}")));
                 let input = path("a.png");
                 let done = processed(op, &input, &outputs[0], &on_gpu).expect(&what);

@@ -87,7 +87,7 @@ impl PretendedGpu {
         let shape = image.shape();
         let mut samples = image.samples().clone();
         let mut statistics = Statistics::None;
-        let statistic = op.statistic();
+        let statistic = op.properties().statistic;
         if statistic != Statistic::None {
             let plan = Plan::new(shape, Access::Reduction)?;
             statistics = self.bands(&plan, &[], samples.as_bytes_mut(), |piece| {
@@ -102,8 +102,8 @@ impl PretendedGpu {
                 OpResult::Counts(counts) => (None, OpResult::Counts(counts)),
             })
         };
-        let plan = Plan::new(shape, op.access())?;
-        let (to, mut found) = match op.access() {
+        let plan = Plan::new(shape, op.properties().access)?;
+        let (to, mut found) = match op.properties().access {
             Access::Permutation(turn) => {
                 let to = turn.of(shape);
                 let mut moved = Samples::zeroed(&to)?;
@@ -126,7 +126,7 @@ impl PretendedGpu {
 /// The operations that a GPU runs in bands: the host crops an image that the GPU does not hold.
 fn cuttable() -> Vec<Box<dyn Operation>> {
     let mut all = ops::examples();
-    all.retain(|op| !matches!(op.access(), Access::Region(_)));
+    all.retain(|op| !matches!(op.properties().access, Access::Region(_)));
     all
 }
 

@@ -547,7 +547,10 @@ fn all_cores_give_what_the_definition_says() {
                         ..Metadata::default()
                     })
                 };
-                let op = restore.of_file(&metadata).expect("known").expect("another");
+                let op = restore
+                    .for_file(&metadata)
+                    .expect("known")
+                    .expect("another");
                 let types = SampleTypes {
                     read: stretch.to,
                     written: stretch.from,

@@ -278,7 +278,7 @@ fn stacks_of_deflate_strips_give_the_bytes_of_the_cpu() {
     ];
     for name in ["stack.tif", "tiles.tif"] {
         for op in ops {
-            let what = format!("{}, {name}", op.name());
+            let what = format!("{}, {name}", op.properties().name);
             let outputs = ["gpu.tif", "cpu.tif"].map(|name| root.path().join(name));
             let input = root.path().join(name);
             let done = processed(op, &input, &outputs[0], &on_gpu).expect(&what);

@@ -162,7 +162,10 @@ mod tests {
         };
         assert_eq!(frames.dark.as_deref(), Some("my darks/1.tif".as_ref()));
         assert_eq!(frames.offset, -5);
-        assert_eq!((first.name(), second.name()), ("normalize", "rotate"));
+        assert_eq!(
+            (first.properties().name, second.properties().name),
+            ("normalize", "rotate")
+        );
         assert!(set.across);
     }
 

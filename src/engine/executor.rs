@@ -26,7 +26,7 @@ use crate::gpu::slots::Slot;
 use crate::gpu::{Devices, Failed, Work};
 use crate::image::{Image, Shape};
 use crate::ops::{
-    DeviceImage, Executed, OpResult, Operation, Statistic, Statistics, Summary, only_on_cpu,
+    DeviceImage, Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle,
 };
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
@@ -131,7 +131,7 @@ impl<'a> Executor<'a> {
                 }
             }
         };
-        let only_cpu = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
+        let only_cpu = tasks.iter().find_map(|task| gpu_obstacle(task.op, &shape));
         match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
@@ -157,7 +157,7 @@ impl<'a> Executor<'a> {
         check_types(tasks)?;
         let shape = pixels.shape();
         let work = device_work(tasks, &shape, form);
-        let only_cpu = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
+        let only_cpu = tasks.iter().find_map(|task| gpu_obstacle(task.op, &shape));
         match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
@@ -193,7 +193,7 @@ impl<'a> Executor<'a> {
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
-        if (tasks.iter()).any(|task| only_on_cpu(task.op, shape).is_some()) {
+        if (tasks.iter()).any(|task| gpu_obstacle(task.op, shape).is_some()) {
             return Ok(None);
         }
         let work = Work {

@@ -70,7 +70,7 @@ impl<'a> Job<'a> {
         self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
         let mut plan = self.plan(input, shared, index)?;
         let (op, types) = (self.ops[step], plan.operations()[step].types);
-        let mut pixels = match self.load(input, shared, &mut plan, op.statistic())? {
+        let mut pixels = match self.load(input, shared, &mut plan, op.properties().statistic)? {
             PageInput::Whole(pixels) => pixels,
             PageInput::Rows(first) => return Ok((types, first.statistics)),
             PageInput::Numbers(_) => bail!("numbers have no statistic"),
@@ -83,7 +83,7 @@ impl<'a> Job<'a> {
         if !before.is_empty() {
             pixels = self.change_depth(plan.input_depth, pixels)?;
         }
-        let measured = self.executor.measure(before, op.statistic(), pixels);
+        let measured = self.executor.measure(before, op.properties().statistic, pixels);
         let statistics = measured.map_err(|error| input.messages.add_context(error))?;
         Ok((types, statistics))
     }
@@ -225,10 +225,9 @@ impl<'a> Job<'a> {
     fn run_whole(&mut self, input: &mut Input, plan: &mut Plan, pixels: Pixels) -> Result<Summary> {
         let pixels = self.change_depth(plan.input_depth, pixels)?;
         if let (Some(first), Pixels::Host(image)) = (plan.operations().first(), &pixels) {
-            let warning = first.op.warning(image, &first.types);
-            let hint = first.op.hint(image);
-            plan.diagnostics.warnings.extend(warning);
-            plan.diagnostics.hints.extend(hint);
+            let diagnosed = first.op.diagnose(image, &first.types);
+            plan.diagnostics.warnings.extend(diagnosed.warnings);
+            plan.diagnostics.hints.extend(diagnosed.hints);
         }
         let spread = Spread::measure(plan.operations(), &pixels);
         let Executed { result, summary } = self.run_steps(input, plan, pixels)?;

@@ -17,7 +17,7 @@ use crate::image::number::Number;
 use crate::image::{Depth, Shape, Values};
 use crate::ops::fit::Fit;
 use crate::ops::symmetry::Symmetry;
-use crate::ops::{Access, Operation, SampleTypes, Statistic, Summary, chain};
+use crate::ops::{self, Access, Operation, SampleTypes, Statistic, Summary, chain};
 use anyhow::{Result, ensure};
 
 pub use depth::InputDepth;
@@ -177,7 +177,7 @@ pub fn plan<'a>(
             },
             ..result
         };
-        step.op.check(&asked)?;
+        ops::check(step.op, &asked)?;
         result = chain::output(step.op, result);
     }
     let mut plan = Plan {
@@ -228,7 +228,7 @@ impl<'a> Plan<'a> {
     /// The effect of the last operation.
     pub fn last_effect(&self) -> Effect {
         let last = self.steps.last();
-        last.map_or(Effect::Numbers, |step| step.op.effect())
+        last.map_or(Effect::Numbers, |step| step.op.properties().effect)
     }
 
     /// The ranges that the last operation scaled values from; none if it scaled none: those of an operation before it are
@@ -245,9 +245,11 @@ impl<'a> Plan<'a> {
         let Some(step) = self.steps.last() else {
             return Statistic::None;
         };
-        match (step.op.statistic(), step.statistics) {
+        match (step.op.properties().statistic, step.statistics) {
             // For a warning about the range that is given.
-            (Statistic::None, _) if step.op.effect() == Effect::Values => Statistic::MinMax,
+            (Statistic::None, _) if step.op.properties().effect == Effect::Values => {
+                Statistic::MinMax
+            }
             (wanted, None) => wanted,
             (_, Some(_)) => Statistic::None,
         }
@@ -288,7 +290,9 @@ impl<'a> Plan<'a> {
         let [step] = &self.steps[..] else {
             return false;
         };
-        step.op.takes_blocks() && self.header.decoder.blocks && !self.header.shape.depth.is_wide()
+        step.op.properties().merges_cheaply
+            && self.header.decoder.blocks
+            && !self.header.shape.depth.is_wide()
     }
 
     /// The bands of rows in which the page can be processed.
@@ -351,34 +355,32 @@ fn steps<'a>(
     let mut stretch = metadata.stretch.clone().and_then(Result::ok);
     for (index, op) in file.ops.iter().enumerate() {
         let is_last = index + 1 == file.ops.len();
-        let output_depth = op.made(depth);
-        // Samples of 32 bits lose their sign when they become fewer. Only the last step sees the output's format: those
-        // before it give what a file between two steps would hold.
-        let keeps_sign = values.signed
-            && output_depth == depth
-            && op.keeps_sign()
-            && (format_has_sign || !is_last);
+        // Only the last step sees the output's format: those before it give what a file between two steps would hold.
+        let output_type = op.output_type(Values {
+            depth,
+            signed: values.signed && (format_has_sign || !is_last),
+        });
         let types = SampleTypes {
             channels: header.shape.channels,
             depth,
             read: values,
             written: Values {
-                depth: wanted.filter(|_| is_last).unwrap_or(output_depth),
-                signed: op.sign().unwrap_or(keeps_sign),
+                depth: wanted.filter(|_| is_last).unwrap_or(output_type.depth),
+                signed: output_type.signed,
             },
             window,
             stretch: stretch.take(),
         };
-        if !op.effect().keeps_values() {
+        if !op.properties().effect.keeps_values() {
             window = None;
         }
-        if output_depth != depth {
+        if output_type.depth != depth {
             depth = types.written.depth;
         }
         values = Values {
             depth,
             // As in a file between the two: the sign is meaningless once values are scaled.
-            signed: match op.effect() {
+            signed: match op.properties().effect {
                 Effect::Values => types.written.signed,
                 _ => values.signed,
             },
@@ -430,7 +432,7 @@ fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shap
 
 /// Whether the rows of an operation's result depend on the same rows of its input alone.
 fn keeps_rows(op: &dyn Operation) -> bool {
-    match op.access() {
+    match op.properties().access {
         Access::Pointwise => true,
         Access::Permutation(map) => !map.transposed && !map.mirror_y,
         Access::Reduction | Access::Region(_) | Access::WholeImage => false,
@@ -439,9 +441,10 @@ fn keeps_rows(op: &dyn Operation) -> bool {
 
 /// Whether an operation finds something in all samples of 32 bits that it does not find in bands.
 fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
-    let measured = op.statistic() == Statistic::MinMax && op.not_on_gpu(shape).is_none();
+    let measured =
+        op.properties().statistic == Statistic::MinMax && op.gpu_obstacle(shape).is_none();
     shape.depth.is_wide()
-        && match op.effect() {
+        && match op.properties().effect {
             Effect::Moves(_) | Effect::Cropped { .. } | Effect::Kept => false,
             Effect::Values => !measured,
             _ => true,
@@ -464,7 +467,8 @@ fn alpha_warning(
         shape.depth
     );
     ensure!(
-        metadata.alpha != Alpha::Black || ops.iter().all(|op| op.effect().keeps_values()),
+        metadata.alpha != Alpha::Black
+            || ops.iter().all(|op| op.properties().effect.keeps_values()),
         "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
     );
     let warning = match metadata.alpha {
@@ -472,6 +476,8 @@ fn alpha_warning(
         Alpha::Unspecified => "its last channel has an unspecified meaning and is left unchanged",
         Alpha::Independent | Alpha::Black => return Ok(None),
     };
-    let scales = ops.iter().any(|op| op.effect() == Effect::Values);
+    let scales = ops
+        .iter()
+        .any(|op| op.properties().effect == Effect::Values);
     Ok(scales.then(|| warning.into()))
 }

@@ -18,7 +18,7 @@ pub struct SharedStatistics(Vec<(Kind, Statistics)>);
 type Kind = (usize, Values, usize, usize);
 
 fn kind((step, op): (usize, &dyn Operation), types: &SampleTypes, place: usize) -> Kind {
-    let place = if op.per_channel() { place } else { 0 };
+    let place = if op.properties().per_channel { place } else { 0 };
     (step, types.read, types.channels, place)
 }
 
@@ -39,7 +39,7 @@ impl SharedStatistics {
     /// The operations that want a shared statistic.
     pub fn steps(ops: &[&dyn Operation]) -> impl Iterator<Item = usize> {
         let wants =
-            |op: &&dyn Operation| op.statistic() != Statistic::None && op.scope() == Scope::Stack;
+            |op: &&dyn Operation| op.properties().statistic != Statistic::None && op.properties().scope == Scope::Stack;
         let steps = ops.iter().enumerate().filter(move |(_, op)| wants(op));
         steps.map(|(step, _)| step)
     }
@@ -63,7 +63,7 @@ impl SharedStatistics {
         }
         job.executor.timeline.measuring = false;
         let channels = (input.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
-        if channels > 1 && !op.per_channel() {
+        if channels > 1 && !op.properties().per_channel {
             job.diagnostics.add_of_file(Some(format!(
                 "its {channels} channels share one range (use --per-channel for separate ranges)"
             )));

@@ -31,7 +31,7 @@ impl<'a> Task<'a> {
     pub fn statistic(&self) -> Statistic {
         match self.statistics {
             Some(_) => Statistic::None,
-            None => self.op.statistic(),
+            None => self.op.properties().statistic,
         }
     }
 }
@@ -71,10 +71,10 @@ pub fn device_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
 /// The reason.
 pub fn check_types(tasks: &[Task]) -> Result<()> {
     for task in tasks {
-        let fits = task.op.fits(&task.types);
+        let fits = task.op.check_types(&task.types);
         match tasks.len() {
             1 => fits?,
-            _ => fits.with_context(|| task.op.name())?,
+            _ => fits.with_context(|| task.op.properties().name)?,
         }
     }
     Ok(())

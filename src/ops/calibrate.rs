@@ -23,13 +23,14 @@ mod hot;
 mod resident;
 
 use super::{
-    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
+    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics,
+    with_samples,
 };
 use crate::gpu::Work;
 use crate::gpu::driver::Tenant;
 use crate::gpu::job::Job;
 use crate::gpu::launch::calibrate as launch;
-use crate::image::metadata::{Effect, Hint};
+use crate::image::metadata::{Diagnostics, Effect, Hint};
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
@@ -141,7 +142,28 @@ impl Calibrate {
         self.offset + i32::from(self.values.zero())
     }
 
-    /// Refuses an image that the frames are not for: kernels read as many samples of them.
+    /// The hint for images of which 1 % of the samples or more are clamped. Only the pixels of a lattice are checked,
+    /// since checking all would cost a pass.
+    fn clamping_hint(&self, image: &Image) -> Option<Hint> {
+        let shape = image.shape();
+        if shape != self.shape || self.dark.is_none() {
+            return None;
+        }
+        let colours = shape.lattice().flat_map(|pixel| {
+            let first = pixel * shape.channels;
+            first..first + shape.colours()
+        });
+        let (mut all, mut clamped) = (0, 0);
+        for i in colours {
+            all += 1;
+            clamped += usize::from(self.unclamped(image, i) < 0);
+        }
+        // Noise alone puts single samples below a dark frame.
+        let percent = 100 * clamped / all;
+        (percent >= 1).then_some(Hint::Clamped(percent))
+    }
+
+    /// Refuses an image of another shape than the frames: the kernels read a sample of them for each of its samples.
     fn same_shape(&self, shape: Shape) -> Result<()> {
         ensure!(
             shape == self.shape,
@@ -189,17 +211,13 @@ impl fmt::Debug for Calibrate {
 }
 
 impl Operation for Calibrate {
-    fn name(&self) -> &'static str {
-        "calibrate"
-    }
-
-    /// A piece of an image would need the same piece of the frames, and neighbours.
-    fn access(&self) -> Access {
-        Access::WholeImage
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Arithmetic
+    fn properties(&self) -> Properties {
+        Properties {
+            // `check_shape` refuses them, because frames have 8 or 16 bits.
+            wide_samples: true,
+            // A part of an image would need the same part of the frames, and neighbours.
+            ..Properties::new("calibrate", Access::WholeImage, Effect::Arithmetic)
+        }
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -211,31 +229,11 @@ impl Operation for Calibrate {
         }
     }
 
-    /// Counts the samples that are clamped at the points of a lattice: to look at all would cost a pass.
-    fn hint(&self, image: &Image) -> Option<Hint> {
-        let shape = image.shape();
-        if shape != self.shape || self.dark.is_none() {
-            return None;
-        }
-        let colours = shape.lattice().flat_map(|pixel| {
-            let first = pixel * shape.channels;
-            first..first + shape.colours()
-        });
-        let (mut all, mut clamped) = (0, 0);
-        for i in colours {
-            all += 1;
-            clamped += usize::from(self.unclamped(image, i) < 0);
-        }
-        // Noise alone puts single samples below a dark frame.
-        let percent = 100 * clamped / all;
-        (percent >= 1).then_some(Hint::Clamped(percent))
-    }
-
-    fn check(&self, shape: &Shape) -> Result<()> {
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
         self.same_shape(*shape)
     }
 
-    fn fits(&self, types: &SampleTypes) -> Result<()> {
+    fn check_types(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             types.read == self.values && types.depth == self.shape.depth,
             "it has {}, but {} has {}",
@@ -244,6 +242,13 @@ impl Operation for Calibrate {
             self.values
         );
         Ok(())
+    }
+
+    fn diagnose(&self, image: &Image, _: &SampleTypes) -> Diagnostics {
+        Diagnostics {
+            hints: Vec::from_iter(self.clamping_hint(image)),
+            ..Diagnostics::default()
+        }
     }
 
     fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {

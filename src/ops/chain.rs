@@ -3,16 +3,16 @@
 
 use super::{Access, Operation};
 use crate::image::metadata::Effect;
-use crate::image::{Depth, Shape};
+use crate::image::{Depth, Shape, Values};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fmt;
 
 /// The subcommand's name: that of a single operation or of one that gives numbers, or `run`.
 pub fn name(ops: &[&dyn Operation]) -> &'static str {
-    match ops {
-        [op] => op.name(),
-        [.., last] if last.effect() == Effect::Numbers => last.name(),
+    let last = ops.last().map(|op| op.properties());
+    match last {
+        Some(last) if ops.len() == 1 || last.effect == Effect::Numbers => last.name,
         _ => "run",
     }
 }
@@ -20,14 +20,14 @@ pub fn name(ops: &[&dyn Operation]) -> &'static str {
 /// The verb for messages: `normalize`, or `process` for several operations.
 pub fn verb(ops: &[&dyn Operation]) -> &'static str {
     match ops {
-        [op] => op.name(),
+        [op] => op.properties().name,
         _ => "process",
     }
 }
 
 /// The names of all operations, in order: `calibrate + normalize`.
 pub fn title(ops: &[&dyn Operation]) -> String {
-    let names = ops.iter().map(|op| op.name());
+    let names = ops.iter().map(|op| op.properties().name);
     names.collect::<Vec<_>>().join(" + ")
 }
 
@@ -41,17 +41,21 @@ pub fn options(ops: &[&dyn Operation]) -> Result<Value> {
     }
     let each = ops
         .iter()
-        .map(|op| Ok(json!({"verb": op.name(), "options": op.options()?})));
+        .map(|op| Ok(json!({"verb": op.properties().name, "options": op.options()?})));
     Ok(Value::Array(each.collect::<Result<_>>()?))
 }
 
 /// The shape of the result for an image of this shape.
-pub fn output(op: &dyn Operation, shape: Shape) -> Shape {
+pub fn output<O: Operation + ?Sized>(op: &O, shape: Shape) -> Shape {
+    let input = Values {
+        depth: shape.depth,
+        signed: false,
+    };
     let shape = Shape {
-        depth: op.made(shape.depth),
+        depth: op.output_type(input).depth,
         ..shape
     };
-    match op.access() {
+    match op.properties().access {
         Access::Permutation(map) => map.of(shape),
         Access::Region(region) => region.output(shape),
         Access::Pointwise | Access::Reduction | Access::WholeImage => shape,
@@ -60,7 +64,10 @@ pub fn output(op: &dyn Operation, shape: Shape) -> Shape {
 
 /// The depth of the result for samples of this depth, unless the user chooses another.
 pub fn output_depth(ops: &[&dyn Operation], depth: Depth) -> Depth {
-    ops.iter().fold(depth, |depth, op| op.made(depth))
+    let signed = false;
+    ops.iter().fold(depth, |depth, op| {
+        op.output_type(Values { depth, signed }).depth
+    })
 }
 
 /// Refuses operations whose options do not support an image of this shape; each receives the result of the
@@ -82,11 +89,11 @@ pub fn check<C: fmt::Display + Send + Sync + 'static>(
             height: shape.width,
             ..shape
         };
-        let fits = match op.check(&shape) {
-            Err(_) if may_turn && op.check(&turned).is_ok() => Ok(()),
+        let fits = match super::check(*op, &shape) {
+            Err(_) if may_turn && super::check(*op, &turned).is_ok() => Ok(()),
             fits => fits,
         };
-        fits.with_context(|| undone(op.name()))?;
+        fits.with_context(|| undone(op.properties().name))?;
         shape = output(*op, shape);
         if wanted == Some(Depth::Sixteen) && !shape.depth.is_wide() {
             // The first step converts samples to 16 bits; only the last converts them to 8.

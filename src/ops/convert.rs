@@ -1,7 +1,9 @@
 //! Convert: changes nothing. The output has the samples and the metadata of the input, in another format, with another
 //! compression, or as `--depth`, `--fit` and `--auto-orient` change them.
 
-use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
+};
 use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::image::metadata::Effect;
@@ -33,16 +35,11 @@ impl Verb for Convert {
 }
 
 impl Operation for Convert {
-    fn name(&self) -> &'static str {
-        Convert::NAME
-    }
-
-    fn access(&self) -> Access {
-        Access::Pointwise
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Kept
+    fn properties(&self) -> Properties {
+        Properties {
+            wide_samples: true,
+            ..Properties::new(Convert::NAME, Access::Pointwise, Effect::Kept)
+        }
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -50,11 +47,6 @@ impl Operation for Convert {
             transferred: 2 * shape.bytes() as u64,
             ..Work::default()
         }
-    }
-
-    /// Samples of every depth.
-    fn check(&self, _: &Shape) -> Result<()> {
-        Ok(())
     }
 
     fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {

@@ -1,6 +1,8 @@
 //! Crop: takes a rectangle of the image, every sample as it is.
 
-use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
+};
 use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::image::metadata::Effect;
@@ -113,18 +115,12 @@ impl Verb for Crop {
 }
 
 impl Operation for Crop {
-    fn name(&self) -> &'static str {
-        Crop::NAME
-    }
-
-    fn access(&self) -> Access {
-        Access::Region(self.region)
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Cropped {
-            left: self.region.left,
-            top: self.region.top,
+    fn properties(&self) -> Properties {
+        let Region { left, top, .. } = self.region;
+        let (access, effect) = (Access::Region(self.region), Effect::Cropped { left, top });
+        Properties {
+            wide_samples: true,
+            ..Properties::new(Crop::NAME, access, effect)
         }
     }
 
@@ -137,7 +133,7 @@ impl Operation for Crop {
         }
     }
 
-    fn check(&self, shape: &Shape) -> Result<()> {
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
         ensure!(
             self.region.is_in(shape),
             "the region {} reaches beyond the image, which has {}×{} pixels",

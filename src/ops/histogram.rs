@@ -1,7 +1,8 @@
 //! Histogram: counts exactly how often each value occurs in each channel, and finds percentiles.
 
 use super::{
-    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
+    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
+    with_samples,
 };
 use crate::gpu::Work;
 use crate::gpu::job::Job;
@@ -282,16 +283,8 @@ impl Verb for Histogram {
 }
 
 impl Operation for Histogram {
-    fn name(&self) -> &'static str {
-        Histogram::NAME
-    }
-
-    fn access(&self) -> Access {
-        Access::Reduction
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Numbers
+    fn properties(&self) -> Properties {
+        Properties::new(Histogram::NAME, Access::Reduction, Effect::Numbers)
     }
 
     fn work(&self, shape: &Shape) -> Work {

@@ -19,9 +19,10 @@ mod wide;
 use super::extremes::Ranges;
 use super::histogram::{Clip, Counts};
 use super::wide::finite;
-use super::{Access, Bound, Operation, SampleTypes, Scope, Statistic, Statistics, Verb};
-use crate::gpu::Work;
-use crate::image::metadata::Effect;
+use super::{
+    Access, Bound, Operation, Properties, SampleTypes, Scope, Statistic, Statistics, Verb,
+};
+use crate::image::metadata::{Diagnostics, Effect};
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Shape, Values};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -169,54 +170,57 @@ impl Verb for Preview {
 }
 
 impl Operation for Normalize {
-    fn name(&self) -> &'static str {
-        Normalize::NAME
+    fn properties(&self) -> Properties {
+        let clip = self.clip.unwrap_or(Clip::NONE);
+        let statistic = match self.range {
+            Some(_) => Statistic::None,
+            // A histogram is slower than min/max, but min/max cannot ignore values.
+            None if self.clip.is_some() || !self.ignore.is_empty() => {
+                Statistic::Percentiles(clip, self.per_channel)
+            }
+            None => Statistic::MinMax,
+        };
+        Properties {
+            wide_samples: true,
+            statistic,
+            scope: self.scope,
+            per_channel: self.per_channel,
+            ..Properties::new(Normalize::NAME, Access::Pointwise, Effect::Values)
+        }
     }
 
-    fn access(&self) -> Access {
-        Access::Pointwise
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Values
-    }
-
-    fn work(&self, shape: &Shape) -> Work {
-        let made = shape.samples() * self.made(shape.depth).bytes();
-        Work::moving(shape.bytes() + made)
-    }
-
-    /// Supports all depths.
-    fn check(&self, _: &Shape) -> Result<()> {
-        Ok(())
-    }
-
-    fn keeps_sign(&self) -> bool {
-        !self.unsigned
-    }
-
-    fn warning(&self, image: &Image, types: &SampleTypes) -> Option<String> {
-        let range = self.range(types).ok().flatten();
-        range.and_then(|range| range.missed(image, types, self.nan))
-    }
-
-    fn made(&self, depth: Depth) -> Depth {
-        if depth.is_wide() {
-            Depth::Sixteen
+    fn output_type(&self, input: Values) -> Values {
+        if input.depth.is_wide() {
+            Values {
+                depth: Depth::Sixteen,
+                signed: false,
+            }
         } else {
-            depth
+            Values {
+                signed: input.signed && !self.unsigned,
+                ..input
+            }
         }
     }
 
-    fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
+    fn diagnose(&self, image: &Image, types: &SampleTypes) -> Diagnostics {
+        let range = self.range(types).ok().flatten();
+        let warning = range.and_then(|range| range.warn_if_empty(image, types, self.nan));
+        Diagnostics {
+            warnings: Vec::from_iter(warning),
+            ..Diagnostics::default()
+        }
+    }
+
+    fn gpu_obstacle(&self, shape: &Shape) -> Option<&'static str> {
         if !self.ignore.is_empty() && shape.depth.is_wide() {
-            return Some("no kernel leaves samples of 32 bits out of ranges");
+            return Some("the GPU does not support --ignore for 32-bit samples");
         }
-        let looks = self.undo && shape.depth == Depth::Float;
-        looks.then_some("no kernel finds whether all values are whole numbers, for --undo")
+        let checks_integers = self.undo && shape.depth == Depth::Float;
+        checks_integers.then_some("the GPU does not support --undo for floating point")
     }
 
-    fn fits(&self, types: &SampleTypes) -> Result<()> {
+    fn check_types(&self, types: &SampleTypes) -> Result<()> {
         if let Some(range) = self.range(types)? {
             if self.window.is_some() {
                 let fits = range.fits("--window: the range", types.read);
@@ -240,26 +244,6 @@ impl Operation for Normalize {
         );
         let to = self.to.map(|to| to.fits("--to", types.written));
         to.unwrap_or(Ok(()))
-    }
-
-    fn statistic(&self) -> Statistic {
-        let clip = self.clip.unwrap_or(Clip::NONE);
-        match self.range {
-            Some(_) => Statistic::None,
-            // A histogram is slower than min/max, but min/max cannot ignore values.
-            None if self.clip.is_some() || !self.ignore.is_empty() => {
-                Statistic::Percentiles(clip, self.per_channel)
-            }
-            None => Statistic::MinMax,
-        }
-    }
-
-    fn scope(&self) -> Scope {
-        self.scope
-    }
-
-    fn per_channel(&self) -> bool {
-        self.per_channel
     }
 
     fn bind<'a>(

@@ -9,13 +9,12 @@
 mod channel;
 
 use super::{
-    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, never_wide,
-    with_samples,
+    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
+    never_wide, with_samples,
 };
-use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::image::metadata::{Effect, Metadata};
-use crate::image::{Depth, Image, Samples, Shape, Values};
+use crate::image::{Image, Samples, Shape, Values};
 use crate::ops::cpu::{CHUNK, Sample};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -57,24 +56,19 @@ impl Verb for Restore {
 }
 
 impl Operation for Restore {
-    fn name(&self) -> &'static str {
-        Restore::NAME
+    fn properties(&self) -> Properties {
+        Properties {
+            // `check_shape` refuses them with another reason.
+            wide_samples: true,
+            ..Properties::new(Restore::NAME, Access::Pointwise, Effect::Arithmetic)
+        }
     }
 
-    fn access(&self) -> Access {
-        Access::Pointwise
+    fn output_type(&self, input: Values) -> Values {
+        self.first.unwrap_or(input)
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Arithmetic
-    }
-
-    fn work(&self, shape: &Shape) -> Work {
-        let made = shape.samples() * self.made(shape.depth).bytes();
-        Work::moving(shape.bytes() + made)
-    }
-
-    fn check(&self, shape: &Shape) -> Result<()> {
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
         ensure!(
             !shape.depth.is_wide(),
             "its samples are {}, but normalize writes only 8 and 16 bits",
@@ -83,19 +77,11 @@ impl Operation for Restore {
         Ok(())
     }
 
-    fn made(&self, depth: Depth) -> Depth {
-        self.first.map_or(depth, |first| first.depth)
-    }
-
-    fn sign(&self) -> Option<bool> {
-        self.first.map(|first| first.signed)
-    }
-
-    fn not_on_gpu(&self, _: &Shape) -> Option<&'static str> {
+    fn gpu_obstacle(&self, _: &Shape) -> Option<&'static str> {
         Some(NO_KERNEL)
     }
 
-    fn of_file(
+    fn for_file(
         &self,
         first_page: &dyn Fn() -> Result<Metadata>,
     ) -> Result<Option<Box<dyn Operation>>> {
@@ -109,7 +95,7 @@ impl Operation for Restore {
         })))
     }
 
-    fn fits(&self, types: &SampleTypes) -> Result<()> {
+    fn check_types(&self, types: &SampleTypes) -> Result<()> {
         let first = self
             .first
             .context("restore does not support statistics over several pages or files")?;
@@ -160,7 +146,7 @@ impl Operation for Restore {
 }
 
 /// The reason why a GPU cannot run it.
-const NO_KERNEL: &str = "no kernel restores values";
+const NO_KERNEL: &str = "the GPU does not support restore";
 
 /// The error for a file that `normalize --undo` has not written.
 const UNKNOWN: &str = "it stores no original range (only files written by normalize --undo do)";

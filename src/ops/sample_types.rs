@@ -45,10 +45,7 @@ impl SampleTypes {
     /// Those of `op` on samples that are unsigned in the file.
     pub fn plain_for(op: &dyn Operation, shape: &Shape) -> SampleTypes {
         let plain = SampleTypes::plain(shape);
-        let written = Values {
-            depth: op.made(shape.depth),
-            ..plain.written
-        };
+        let written = op.output_type(plain.read);
         SampleTypes { written, ..plain }
     }
 

@@ -2,10 +2,13 @@
 //! `--across` and `--range-from`.
 
 use super::histogram::Counts;
-use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Summary};
+use super::{
+    Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistic, Statistics,
+    Summary,
+};
 use crate::gpu::Work;
 use crate::gpu::job::Job;
-use crate::image::metadata::{Effect, Held};
+use crate::image::metadata::Held;
 use crate::image::number::Number;
 use crate::image::{Image, Shape, Values};
 use crate::timing::Timeline;
@@ -81,23 +84,22 @@ impl Serialize for SetRange<'_> {
 }
 
 impl Operation for SetRange<'_> {
-    fn name(&self) -> &'static str {
-        self.op.name()
+    fn properties(&self) -> Properties {
+        Properties {
+            statistic: Statistic::None,
+            ..self.op.properties()
+        }
     }
 
-    fn access(&self) -> Access {
-        self.op.access()
-    }
-
-    fn effect(&self) -> Effect {
-        self.op.effect()
+    fn output_type(&self, input: Values) -> Values {
+        self.op.output_type(input)
     }
 
     fn work(&self, shape: &Shape) -> Work {
         self.op.work(shape)
     }
 
-    fn check(&self, shape: &Shape) -> Result<()> {
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
         let SetKind { channels, values } = self.kind;
         ensure!(
             (shape.channels, shape.depth) == (channels, values.depth),
@@ -105,21 +107,17 @@ impl Operation for SetRange<'_> {
             shape.kind(),
             shape.depth.bits()
         );
-        self.op.check(shape)
+        self.op.check_shape(shape)
     }
 
-    fn keeps_sign(&self) -> bool {
-        self.op.keeps_sign()
-    }
-
-    fn fits(&self, types: &SampleTypes) -> Result<()> {
+    fn check_types(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             self.kind.values == types.read,
             "it has {}, but the range was measured on images with {}",
             types.read,
             self.kind.values
         );
-        self.op.fits(types)
+        self.op.check_types(types)
     }
 
     fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {

@@ -10,9 +10,9 @@ use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::wide::sum::Sums;
 use super::wide::{self, Fixed64, double, finite};
 use super::{
-    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
+    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
+    with_samples,
 };
-use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::gpu::launch::normalize::Minmax;
 use crate::gpu::launch::sum as launch;
@@ -57,28 +57,12 @@ impl Verb for Sum {
 }
 
 impl Operation for Sum {
-    fn name(&self) -> &'static str {
-        Sum::NAME
-    }
-
-    fn access(&self) -> Access {
-        Access::Reduction
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Numbers
-    }
-
-    fn check(&self, _: &Shape) -> Result<()> {
-        Ok(())
-    }
-
-    fn takes_blocks(&self) -> bool {
-        true
-    }
-
-    fn work(&self, shape: &Shape) -> Work {
-        Work::moving(shape.bytes())
+    fn properties(&self) -> Properties {
+        Properties {
+            wide_samples: true,
+            merges_cheaply: true,
+            ..Properties::new(Sum::NAME, Access::Reduction, Effect::Numbers)
+        }
     }
 
     fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {

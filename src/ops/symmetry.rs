@@ -10,8 +10,7 @@
 mod cpu;
 mod streamed;
 
-use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics};
-use crate::gpu::Work;
+use super::{Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics};
 use crate::gpu::job::Job;
 use crate::gpu::launch::flip::Flip;
 use crate::gpu::launch::transpose::Transpose;
@@ -69,6 +68,16 @@ impl Symmetry {
         }
     }
 
+    /// The verb that applies it.
+    fn name(&self) -> &'static str {
+        match self {
+            Symmetry::Transpose => "transpose",
+            Symmetry::Rotate90 | Symmetry::Rotate180 | Symmetry::Rotate270 => "rotate",
+            Symmetry::FlipHorizontal | Symmetry::FlipVertical => "flip",
+            Symmetry::Transverse => "transverse",
+        }
+    }
+
     /// The shape of an image of the given shape after the symmetry.
     pub fn shape(self, from: Shape) -> Shape {
         self.parts().of(from)
@@ -84,39 +93,17 @@ impl Symmetry {
 }
 
 impl Operation for Symmetry {
-    fn name(&self) -> &'static str {
-        match self {
-            Symmetry::Transpose => "transpose",
-            Symmetry::Rotate90 | Symmetry::Rotate180 | Symmetry::Rotate270 => "rotate",
-            Symmetry::FlipHorizontal | Symmetry::FlipVertical => "flip",
-            Symmetry::Transverse => "transverse",
+    fn properties(&self) -> Properties {
+        let map = self.parts();
+        Properties {
+            wide_samples: true,
+            ..Properties::new(self.name(), Access::Permutation(map), Effect::Moves(map))
         }
     }
 
-    fn access(&self) -> Access {
-        Access::Permutation(self.parts())
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Moves(self.parts())
-    }
-
-    fn check(&self, _: &Shape) -> Result<()> {
-        Ok(())
-    }
-
-    fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
+    fn gpu_obstacle(&self, shape: &Shape) -> Option<&'static str> {
         let large = shape.pixel_bytes() > 8;
-        large.then_some("no kernel rotates pixels of 12 bytes or more")
-    }
-
-    fn work(&self, shape: &Shape) -> Work {
-        let bytes = shape.bytes() as u64;
-        Work {
-            touched: 2 * bytes,
-            transferred: 2 * bytes,
-            ..Work::default()
-        }
+        large.then_some("the GPU does not rotate pixels of 12 bytes or more")
     }
 
     fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {

@@ -1,6 +1,6 @@
 //! Every operation on the CPU gives what its definition gives, on images that are small enough for Miri.
 
-use super::{Operation, Statistic, examples, naive};
+use super::{Operation, Properties, Statistic, examples, naive};
 use crate::engine::executor;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::timing::Timeline;
@@ -15,7 +15,10 @@ const KINDS: &[(usize, Depth)] = &[(3, Depth::Eight), (1, Depth::Sixteen), (4, D
 
 /// An interpreter takes long for histograms of 16 bits.
 fn counts(op: &dyn Operation) -> bool {
-    op.name() == "histogram" || matches!(op.statistic(), Statistic::Percentiles(..))
+    let Properties {
+        name, statistic, ..
+    } = op.properties();
+    name == "histogram" || matches!(statistic, Statistic::Percentiles(..))
 }
 
 fn image(width: usize, height: usize, channels: usize, depth: Depth) -> Image {
@@ -46,7 +49,7 @@ fn small_images_give_what_the_definition_says() -> Result<()> {
                 ensure!(
                     found == naive(&*op, &image)?,
                     "{} of {}",
-                    op.name(),
+                    op.properties().name,
                     image.shape()
                 );
             }

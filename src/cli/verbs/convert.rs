@@ -189,7 +189,9 @@ fn depth(
     let format = asked.format.or_else(|| asked.naming.format());
     let format = format.filter(|format| format.capabilities().depths == [Depth::Eight]);
     // The frames of `calibrate` have the depth of its results, which it refuses to change.
-    let calibrates = ops.last().is_some_and(|op| op.name() == "calibrate");
+    let calibrates = ops
+        .last()
+        .is_some_and(|op| op.properties().name == "calibrate");
     let (None, Some(format), false) = (files.depth, format, calibrates) else {
         return files.depth.map(Depth::from);
     };

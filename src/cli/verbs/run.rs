@@ -46,7 +46,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     for (op, set) in &typed {
         let before = bound(&typed, &sets);
         let measured = measure_set_range(&before, &**op, set, &mut conversion, files, common);
-        sets.push(match measured.with_context(|| op.name())? {
+        sets.push(match measured.with_context(|| op.properties().name)? {
             Measured::Itself => None,
             Measured::Set(set_range) => Some(set_range),
             Measured::Nothing(outcome) => return Ok(outcome),

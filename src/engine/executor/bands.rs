@@ -12,7 +12,7 @@ use crate::gpu::driver::Gpu;
 use crate::gpu::job::Job;
 use crate::image::metadata::PixelMap;
 use crate::image::{HostMemory, Image, Samples, Shape};
-use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
+use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics, chain};
 use crate::os::interrupt::NO_THREAD;
 use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -322,10 +322,10 @@ pub fn run(
     bytes: usize,
 ) -> Result<Executed> {
     let shape = image.shape();
-    if task.op.made(shape.depth) != shape.depth {
+    if chain::output(task.op, shape).depth != shape.depth {
         return Err(anyhow!("samples of 32 bits are not cut into bands").context(NoMemory));
     }
-    if let Access::Region(_) = task.op.access() {
+    if let Access::Region(_) = task.op.properties().access {
         // The host copies it, rather than send the whole image band by band for a part of it.
         let bound = task.op.bind(task.types, &Statistics::None)?;
         return Ok(Executed {
@@ -333,7 +333,7 @@ pub fn run(
             summary: bound.summary(),
         });
     }
-    let plan = Plan::new(shape, task.op.access())?;
+    let plan = Plan::new(shape, task.op.properties().access)?;
     let mut memory = HostMemory::from(image.into_samples());
     let mut moved = match plan.turn {
         Some(turn) => {

@@ -3,7 +3,7 @@
 use super::{Executor, Form, Pixels, Task, check_types, device_work};
 use crate::formats::TakeBlock;
 use crate::image::{Image, Shape};
-use crate::ops::{Executed, Join, OpResult, Statistics, only_on_cpu};
+use crate::ops::{Executed, Join, OpResult, Statistics, gpu_obstacle};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use std::slice;
@@ -32,7 +32,7 @@ impl Executor<'_> {
         let tasks = slice::from_ref(task);
         check_types(tasks)?;
         let work = device_work(tasks, shape, Form::Samples);
-        if (self.choose(work, false, only_on_cpu(task.op, shape))?).is_some() {
+        if (self.choose(work, false, gpu_obstacle(task.op, shape))?).is_some() {
             return Ok(None);
         }
         let bound = task.op.bind(task.types, &Statistics::None)?;

@@ -42,7 +42,7 @@ impl Executor<'_> {
     fn run_page(&mut self, page: PageWork) -> Result<Executed<Pixels>> {
         let (to_eight_bits, fit, output_form) = (page.to_eight_bits, page.fit, page.output_form);
         let (messages, last) = (page.messages, page.steps.last());
-        let scales = last.is_some_and(|step| step.op.effect() == Effect::Values);
+        let scales = last.is_some_and(|step| step.op.properties().effect == Effect::Values);
         let Executed { result, summary } = self.run_steps(page)?;
         let finish = |pixels: Pixels| -> Result<Pixels> {
             let mut pixels = pixels;

@@ -26,12 +26,13 @@ impl Spread {
         let ([task], Pixels::Host(image)) = (tasks, pixels) else {
             return None;
         };
-        let own_range = task.statistics.is_none() && task.op.statistic() == Statistic::MinMax;
-        if !own_range || task.op.name() != "normalize" {
+        let own_range =
+            task.statistics.is_none() && task.op.properties().statistic == Statistic::MinMax;
+        if !own_range || task.op.properties().name != "normalize" {
             return None;
         }
         let colours = image.shape().colours();
-        let groups: Vec<Range<usize>> = if task.op.per_channel() {
+        let groups: Vec<Range<usize>> = if task.op.properties().per_channel {
             (0..colours).map(|colour| colour..colour + 1).collect()
         } else {
             std::iter::once(0..colours).collect()

@@ -115,7 +115,7 @@ impl<'a> Job<'a> {
                 }
                 let band = plan.input_depth.apply(band, timeline);
                 let more = statistic.cpu(&band, timeline);
-                let own = task.op.warning(&band, &task.types);
+                let own = task.op.diagnose(&band, &task.types).warnings.pop();
                 match &mut measured {
                     None => (measured, warning) = (Some(more), own),
                     Some(known) => {
@@ -130,7 +130,7 @@ impl<'a> Job<'a> {
         read?;
         let statistics = measured.context("internal error: a page without rows")?;
         if let (Some(_), Statistics::MinMax(extremes)) = (&warning, &statistics) {
-            warning = task.op.warning(&extremes.pixels(), &task.types);
+            warning = (task.op.diagnose(&extremes.pixels(), &task.types).warnings).pop();
         }
         Ok(FirstPass {
             statistics,
@@ -155,7 +155,7 @@ impl<'a> Job<'a> {
             bail!("internal error: several steps have no bands of rows");
         };
         plan.diagnostics.warnings.extend(first.warning.clone());
-        let statistics = match task.op.statistic() {
+        let statistics = match task.op.properties().statistic {
             Statistic::None => &Statistics::None,
             _ => task.statistics.unwrap_or(&first.statistics),
         };

@@ -29,7 +29,7 @@ impl InputDepth {
         let Some(output) = output else {
             return InputDepth::Kept;
         };
-        let scales = |op: &&dyn Operation| op.effect() == Effect::Values;
+        let scales = |op: &&dyn Operation| op.properties().effect == Effect::Values;
         match (output.depth, metadata.maxval) {
             (Some(Depth::Sixteen), maxval) if from == Depth::Eight => {
                 // If values will be scaled, steps of 257 are kept whole: the range is reported in them.
@@ -70,10 +70,13 @@ impl InputDepth {
 /// holds then: moving pixels keeps it. Where samples become 8 bits right after they were scaled, alpha is scaled together
 /// with the colours.
 fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
-    match ops.iter().position(|op| !op.effect().keeps_values()) {
+    match ops
+        .iter()
+        .position(|op| !op.properties().effect.keeps_values())
+    {
         Some(index) => {
             let loses_bits = depth == Some(Depth::Eight) && index + 1 == ops.len();
-            ops[index].effect() == Effect::Values && !loses_bits
+            ops[index].properties().effect == Effect::Values && !loses_bits
         }
         None => false,
     }

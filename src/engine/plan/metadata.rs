@@ -21,7 +21,7 @@ impl Plan<'_> {
                 false => given,
             };
             let transform = Transform {
-                effect: step.op.effect(),
+                effect: step.op.properties().effect,
                 from: self.described,
                 to,
                 pages: self.pages,
@@ -53,10 +53,12 @@ impl Plan<'_> {
             whole: self.whole || self.operations().len() > 1,
         };
         update(&mut metadata, transform, diagnostics);
-        if let Some(last) = self.steps.last()
-            && (effect == Effect::Values || last.op.sign().is_some())
-        {
-            metadata.signed = last.types.written.signed;
+        if let Some(last) = self.steps.last() {
+            metadata.signed = match effect {
+                Effect::Values => last.types.written.signed,
+                // Whether the format can store the sign is for its encoder to decide.
+                _ => last.op.output_type(last.types.read).signed,
+            };
         }
         if let Some(stretch) = stretch {
             metadata.stretch = Some(Ok(stretch));
@@ -80,8 +82,8 @@ impl Plan<'_> {
     /// A change after the scaling that `restore` could not undo.
     pub fn recorded_stretch(&self, stretch: Option<Stretch>) -> Result<Option<Stretch>> {
         let mut changes = self.steps.iter().rev();
-        let last = changes.find(|step| !step.op.effect().keeps_values());
-        let is_last = last.is_some_and(|step| step.op.effect() == Effect::Values);
+        let last = changes.find(|step| !step.op.properties().effect.keeps_values());
+        let is_last = last.is_some_and(|step| step.op.properties().effect == Effect::Values);
         let Some(mut stretch) = stretch.filter(|_| is_last) else {
             return Ok(None);
         };

@@ -32,14 +32,14 @@ impl Plan<'_> {
     fn measured(&self) -> Option<String> {
         let mut all = Vec::new();
         for step in self.operations() {
-            let what = match step.op.statistic() {
+            let what = match step.op.properties().statistic {
                 Statistic::None => continue,
                 Statistic::MinMax => "minimum and maximum",
                 Statistic::Percentiles(..) => "percentiles",
             };
             // Where nothing has been measured yet, as for a dry run, the pages of a stack will share it too.
             let is_shared =
-                step.statistics.is_some() || (self.pages > 1 && step.op.scope() == Scope::Stack);
+                step.statistics.is_some() || (self.pages > 1 && step.op.properties().scope == Scope::Stack);
             let scope = if is_shared {
                 "of all pages"
             } else {
@@ -59,7 +59,7 @@ impl Plan<'_> {
             InputDepth::FullAlpha(most) => names.push(format!("alpha 0:{most} to the full depth")),
         }
         for (index, step) in self.steps.iter().enumerate() {
-            let name = step.op.name();
+            let name = step.op.properties().name;
             match self.upright && index == 0 {
                 true => names.push(format!("{name} upright")),
                 false => names.push(name.into()),
@@ -82,7 +82,7 @@ impl Plan<'_> {
                 format!("bands of {rows} rows, decoded twice")
             }
             Bands::Whole => match self.steps.iter().find(|step| needs_whole(step.op)) {
-                Some(step) => format!("whole image ({} needs it)", step.op.name()),
+                Some(step) => format!("whole image ({} needs it)", step.op.properties().name),
                 None => "whole image".into(),
             },
         }
@@ -91,7 +91,7 @@ impl Plan<'_> {
 
 /// Whether an operation takes pixels from rows other than the one it writes.
 fn needs_whole(op: &dyn Operation) -> bool {
-    match op.access() {
+    match op.properties().access {
         Access::Permutation(map) => map.transposed || map.mirror_y,
         Access::Region(_) | Access::WholeImage => true,
         Access::Pointwise | Access::Reduction => false,

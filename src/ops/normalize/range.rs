@@ -147,7 +147,7 @@ impl Range {
 
     /// A warning if no colour sample of an image lies in the range, so that the result is only black and
     /// white. `nan` replaces samples that are not finite.
-    pub(super) fn missed(
+    pub(super) fn warn_if_empty(
         self,
         image: &Image,
         types: &SampleTypes,

@@ -51,7 +51,7 @@ fuzz_target!(init: seeds::write(seeds::of_runs), |input: &[u8]| {
     let formats: Vec<&'static dyn Format> =
         FORMATS.iter().copied().filter(|format| format.capabilities().written).collect();
     let format = formats[usize::from(format) % formats.len()];
-    let makes_images = ops::OPS.iter().any(|entry| entry.name == op.name() && entry.makes_images);
+    let makes_images = ops::OPS.iter().any(|entry| entry.name == op.properties().name && entry.makes_images);
     let bit = |bit: u8| options >> bit & 1 != 0;
     FOLDER.with(|folder| DEVICES.with(|devices| {
         let path = folder.path().join("out");
