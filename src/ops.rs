@@ -16,6 +16,7 @@ mod extremes;
 pub mod fit;
 pub mod flip;
 pub mod histogram;
+mod min_max;
 pub mod normalize;
 pub mod project;
 mod quotient;
@@ -44,6 +45,7 @@ use histogram::Counts;
 use std::fmt;
 use sum::Totals;
 
+pub use min_max::MinMax;
 pub use sample_types::SampleTypes;
 pub use statistics::{Statistic, Statistics};
 pub use verb::{Entry, Verb};

@@ -7,7 +7,7 @@ use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::ops::normalize::Normalize;
 use gpuimg::internals::ops::sum::{Exact, Sum, Total};
 use gpuimg::internals::ops::symmetry::Symmetry;
-use gpuimg::internals::ops::{self, OpResult, Operation, naive};
+use gpuimg::internals::ops::{self, MinMax, OpResult, Operation, naive};
 use gpuimg::internals::timing::Timeline;
 
 fn every_image(mut visit: impl FnMut(&Image, &str)) {
@@ -102,7 +102,10 @@ fn past_two_to_the_31_samples() {
         totals.channels[0],
         Total {
             sum: Exact::Whole(sum.into()),
-            range: Some((0, 65_535))
+            range: Some(MinMax {
+                min: 0,
+                max: 65_535
+            })
         }
     );
 

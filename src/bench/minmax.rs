@@ -193,7 +193,7 @@ fn on_cpu(host: &Host) -> Result<Time> {
     let (min, max) = range(&host.noise);
     let same = |sum: i128| sum as u32 == host.sample_sum;
     ensure!(
-        total.range == Some((min.into(), max.into()))
+        total.range.map(|range| (range.min, range.max)) == Some((min.into(), max.into()))
             && matches!(total.sum, Exact::Whole(sum) if same(sum)),
         "found {total:?}"
     );

@@ -5,6 +5,7 @@
 //! On the CPU samples are grouped into lanes, so that one loop serves every channel count; the
 //! compiler makes vector code for each kind of processor.
 
+use super::min_max::{MinMax, MinMaxLanes};
 use super::{DeviceImage, with_samples};
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
@@ -15,28 +16,22 @@ use crate::ops::cpu::{self, LANES, Sample};
 use crate::timing::Timeline;
 use anyhow::Result;
 
-/// Minimum and maximum, in samples, of each channel with its own range: one range for all colours, or one
-/// for each. `min > max` is impossible, because every channel has a sample.
-pub type Ranges = Vec<(u16, u16)>;
-
 /// The smallest and the largest sample of each channel, alpha included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extremes {
     /// Bits per sample.
     pub depth: Depth,
-    /// (min, max) of each channel; an image has at least one pixel, so min ≤ max.
-    pub channels: Ranges,
+    /// Those of each channel; an image has at least one pixel, so there are none without a sample.
+    pub channels: Vec<MinMax<u16>>,
 }
 
 impl Extremes {
     /// The definition.
     pub(super) fn naive(image: &Image) -> Extremes {
         let shape = image.shape();
-        let mut channels = vec![(u16::MAX, 0); shape.channels];
+        let mut channels = vec![MinMax::NONE; shape.channels];
         with_samples!(image.samples(), samples => for (i, sample) in samples.iter().enumerate() {
-            let value = Sample::value(*sample);
-            let (min, max) = &mut channels[i % shape.channels];
-            (*min, *max) = ((*min).min(value), (*max).max(value));
+            channels[i % shape.channels].include(Sample::value(*sample));
         });
         Extremes {
             depth: shape.depth,
@@ -47,13 +42,9 @@ impl Extremes {
     /// The same, computed on all cores.
     pub(super) fn cpu(image: &Image, timeline: &mut Timeline) -> Extremes {
         let shape = image.shape();
-        let mut channels = vec![(u16::MAX, 0); shape.channels];
-        timeline.host("minmax", shape.bytes() as u64, || {
-            let lanes = with_samples!(image.samples(), samples => cpu::reduce(samples, NO_RANGE, min_max_chunk, fold_ranges));
-            for lane in 0..LANES {
-                let (min, max) = &mut channels[lane % shape.channels];
-                (*min, *max) = ((*min).min(lanes.0[lane]), (*max).max(lanes.1[lane]));
-            }
+        let channels = timeline.host("minmax", shape.bytes() as u64, || {
+            let lanes = with_samples!(image.samples(), samples => cpu::reduce(samples, MinMaxLanes::NONE, min_max_chunk, MinMaxLanes::merge));
+            lanes.by_channel(shape.channels)
         });
         Extremes {
             depth: shape.depth,
@@ -69,8 +60,8 @@ impl Extremes {
             channels: self.channels.len(),
             depth: self.depth,
         };
-        let (least, most): (Vec<u16>, Vec<u16>) = self.channels.iter().copied().unzip();
-        let samples = least.into_iter().chain(most);
+        let least = self.channels.iter().map(|channel| channel.min);
+        let samples = least.chain(self.channels.iter().map(|channel| channel.max));
         let samples = match self.depth {
             Depth::Eight => Samples::U8(samples.map(|sample| sample as u8).collect()),
             _ => Samples::U16(samples.collect()),
@@ -81,23 +72,23 @@ impl Extremes {
     /// Merges the extremes of another part with the same number of channels.
     pub(super) fn join(&mut self, more: &Extremes) {
         for (known, more) in self.channels.iter_mut().zip(&more.channels) {
-            *known = (known.0.min(more.0), known.1.max(more.1));
+            *known = known.merge(*more);
         }
     }
 
     /// The ranges of the first `colours` channels: one for each, or one for all.
-    pub(super) fn ranges(&self, colours: usize, per_channel: bool) -> Ranges {
+    pub(super) fn ranges(&self, colours: usize, per_channel: bool) -> Vec<MinMax<u16>> {
         let each = self.channels.iter().take(colours).copied();
         if per_channel {
             each.collect()
         } else {
-            vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
+            vec![each.fold(MinMax::NONE, MinMax::merge)]
         }
     }
 }
 
-/// The same in the form that the kernels use: for each of four channels, the minimum, and the full value
-/// minus the maximum.
+/// The same in the form that the kernels use: for each of four channels, the minimum, and the full value minus the
+/// maximum.
 #[derive(Debug)]
 pub struct DeviceExtremes {
     shape: Shape,
@@ -130,33 +121,25 @@ impl DeviceExtremes {
         let pairs = words.chunks_exact(2).take(channels);
         Ok(Extremes {
             depth,
-            channels: pairs
-                .map(|pair| (pair[0] as u16, depth.full() - pair[1] as u16))
-                .collect(),
+            channels: pairs.map(|pair| from_words(pair, depth)).collect(),
         })
     }
 }
 
-/// Minimum and maximum of each lane; a lane holds the samples whose index leaves the same
-/// remainder.
-pub(super) type MinMaxLanes = ([u16; LANES], [u16; LANES]);
-
-/// The neutral element of `fold_ranges`: the range of no sample.
-pub(super) const NO_RANGE: MinMaxLanes = ([u16::MAX; LANES], [0; LANES]);
-
-/// The range of two sets of samples together, lane by lane.
-pub(super) fn fold_ranges(mut a: MinMaxLanes, b: MinMaxLanes) -> MinMaxLanes {
-    for lane in 0..LANES {
-        a.0[lane] = a.0[lane].min(b.0[lane]);
-        a.1[lane] = a.1[lane].max(b.1[lane]);
+/// Those of a channel, from the minimum, and the full value minus the maximum. Words that the kernel has not changed exceed
+/// the full value: they give the minimum and maximum of no sample.
+pub(super) fn from_words(words: &[u32], depth: Depth) -> MinMax<u16> {
+    let full = depth.full();
+    MinMax {
+        min: words[0] as u16,
+        max: full - (words[1] as u16).min(full),
     }
-    a
 }
 
 per_level! {
     highest Avx512;
 
-    pub(super) fn min_max_chunk[T: Sample](samples: &[T]) -> MinMaxLanes {
+    pub(super) fn min_max_chunk[T: Sample](samples: &[T]) -> MinMaxLanes<u16, LANES> {
         let mut min = [T::FULL; LANES];
         let mut max = [T::ZERO; LANES];
         let (blocks, rest) = samples.as_chunks::<LANES>();
@@ -170,6 +153,6 @@ per_level! {
                 max[lane] = max[lane].max(block[lane]);
             }
         }
-        (min.map(Sample::value), max.map(Sample::value))
+        MinMaxLanes { min: min.map(Sample::value), max: max.map(Sample::value) }
     }
 }

@@ -1,8 +1,8 @@
 //! Histogram: counts exactly how often each value occurs in each channel, and finds percentiles.
 
 use super::{
-    Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
-    with_samples,
+    Access, Bound, DeviceImage, MinMax, OpResult, Operation, Properties, SampleTypes, Statistics,
+    Verb, with_samples,
 };
 use crate::gpu::Work;
 use crate::gpu::job::Job;
@@ -86,7 +86,7 @@ impl Counts {
 
     /// The ranges of the colour channels between the percentiles of `clip`: one for all, or one for
     /// each.
-    pub fn ranges(&self, clip: Clip, per_channel: bool) -> Vec<(u16, u16)> {
+    pub fn ranges(&self, clip: Clip, per_channel: bool) -> Vec<MinMax<u16>> {
         let colours = self.channels - usize::from(self.channels.is_multiple_of(2));
         let mut each: Vec<Vec<u64>> = self.each().take(colours).map(<[u64]>::to_vec).collect();
         if !per_channel {
@@ -165,16 +165,18 @@ impl Clip {
         (low as u64, high as u64)
     }
 
-    /// The range between both percentiles of the samples counted in `bins`; (0, 0) if there are
-    /// none.
-    fn range(&self, bins: &[u64]) -> (u16, u16) {
+    /// The range between both percentiles of the samples counted in `bins`; from 0 to 0 if there are none.
+    fn range(&self, bins: &[u64]) -> MinMax<u16> {
         let (low, high) = self.ranks(bins.iter().sum());
-        (at(bins, low), at(bins, high))
+        MinMax {
+            min: sample_of_rank(bins, low),
+            max: sample_of_rank(bins, high),
+        }
     }
 }
 
-/// The value of the sample with this rank.
-fn at(bins: &[u64], rank: u64) -> u16 {
+/// The sample with this rank.
+fn sample_of_rank(bins: &[u64], rank: u64) -> u16 {
     let mut before = 0;
     let bin = bins.iter().position(|&count| {
         before += count;
@@ -374,13 +376,14 @@ mod tests {
         // 1000 samples: 0, 1, …, 998, and one hot pixel.
         bins[..999].fill(1);
         bins[60_000] = 1;
-        let range = |text: &str| text.parse::<Clip>().expect("valid").range(&bins);
+        let pair = |MinMax { min, max }| (min, max);
+        let range = |text: &str| pair(text.parse::<Clip>().expect("valid").range(&bins));
         assert_eq!(range("0:100"), (0, 60_000));
         assert_eq!(range("0:99.9"), (0, 60_000)); // ⌈998.001⌉
         assert_eq!(range("0:99.8"), (0, 998)); // ⌈997.002⌉
         assert_eq!(range("0.1:99"), (0, 990)); // ⌊0.999⌋, ⌈989.01⌉
         assert_eq!(range("1:50%"), (9, 500)); // ⌊9.99⌋, ⌈499.5⌉
-        assert_eq!(Clip::NONE.range(&bins), (0, 60_000));
+        assert_eq!(pair(Clip::NONE.range(&bins)), (0, 60_000));
         for wrong in ["", "1", "5:5", "9:1", "-1:5", "0:101", "0:1.0000001", "a:b"] {
             assert!(wrong.parse::<Clip>().is_err(), "{wrong}");
         }

@@ -16,11 +16,10 @@ mod scale;
 mod stretch;
 mod wide;
 
-use super::extremes::Ranges;
 use super::histogram::{Clip, Counts};
 use super::wide::finite;
 use super::{
-    Access, Bound, Operation, Properties, SampleTypes, Scope, Statistic, Statistics, Verb,
+    Access, Bound, MinMax, Operation, Properties, SampleTypes, Scope, Statistic, Statistics, Verb,
 };
 use crate::image::metadata::{Diagnostics, Effect};
 use crate::image::number::{self, Number};
@@ -257,7 +256,7 @@ impl Operation for Normalize {
         }
         let (colours, per_channel) = (types.colours(), self.per_channel);
         let (mut warnings, mut inside) = (Vec::new(), false);
-        let (ranges, of, measured) = match (self.range(&types)?, statistics) {
+        let (ranges, depth, measured) = match (self.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.samples(read)], read.depth, false),
             (None, Statistics::MinMax(extremes)) => {
                 (extremes.ranges(colours, per_channel), extremes.depth, true)
@@ -277,8 +276,9 @@ impl Operation for Normalize {
             (None, Statistics::None | Statistics::Wide(_)) => bail!("the range was not measured"),
         };
         // A range given for 8 bits is converted to 16 bits in the same way as the samples.
-        let step = of.steps(types.depth);
-        let ranges = ranges.into_iter().map(|(a, b)| (a * step, b * step));
+        let step = depth.steps(types.depth);
+        let ranges = ranges.into_iter();
+        let ranges = ranges.map(|range| range.map(|sample| sample * step));
         Ok(Box::new(Stretch {
             op: self,
             types,
@@ -301,6 +301,15 @@ impl Normalize {
         self.range
             .map(|range| range.resolve(types.window))
             .transpose()
+    }
+
+    /// The range of output samples.
+    fn target(&self, written: Values) -> MinMax<u16> {
+        let full_range = MinMax {
+            min: 0,
+            max: written.depth.full(),
+        };
+        self.to.map_or(full_range, |to| to.samples(written))
     }
 
     /// The samples in memory of the ignored values, if samples of this type can have them.
@@ -328,7 +337,7 @@ impl Normalize {
         counts: &Counts,
         read: Values,
         warnings: &mut Vec<String>,
-    ) -> Ranges {
+    ) -> Vec<MinMax<u16>> {
         let step = read.depth.steps(counts.depth);
         let ignored = self.ignored(read).into_iter();
         let ignored: Vec<u16> = ignored.map(|sample| sample as u16 * step).collect();
@@ -339,12 +348,12 @@ impl Normalize {
         let channels = ranges.len();
         let each = ranges.into_iter().zip(whole).enumerate();
         let chosen = each.map(|(channel, (range, whole))| {
-            let collapsed = range.0 == range.1 && whole.0 < whole.1;
+            let collapsed = range.min == range.max && whole.min < whole.max;
             if collapsed {
                 let value = |sample: u16| read.value(sample / step);
                 warnings.push(clip_collapsed(
                     channel_description(channel, channels),
-                    [range.0, whole.0, whole.1].map(value),
+                    [range.min, whole.min, whole.max].map(value),
                 ));
             }
             if collapsed { whole } else { range }

@@ -6,7 +6,8 @@ mod totals;
 
 pub use totals::{Exact, Printed, Total, Totals, failure};
 
-use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::extremes::{from_words, min_max_chunk};
+use super::min_max::{MinMax, MinMaxLanes};
 use super::wide::sum::Sums;
 use super::wide::{self, Fixed64, double, finite};
 use super::{
@@ -85,12 +86,12 @@ impl Bound for Sum {
             };
             return self.wide_totals(shape, &wide::Extremes::naive(image), sums);
         }
-        let (mut sums, mut ranges) = (vec![0; shape.channels], vec![(u16::MAX, 0); shape.channels]);
+        let mut sums = vec![0; shape.channels];
+        let mut ranges = vec![MinMax::NONE; shape.channels];
         with_samples!(image.samples(), samples => for (i, sample) in samples.iter().enumerate() {
             let (value, channel) = (Sample::value(*sample), i % shape.channels);
             sums[channel] += u64::from(value);
-            let (min, max) = &mut ranges[channel];
-            (*min, *max) = ((*min).min(value), (*max).max(value));
+            ranges[channel].include(value);
         });
         let all = sums.into_iter().zip(ranges);
         Ok(self.finished(shape, all))
@@ -120,16 +121,12 @@ impl Bound for Sum {
             shape.bytes() as u64,
             || with_samples!(image.samples(), samples => sum_lanes(samples, self.all)),
         );
-        let mut channels = vec![(0, (u16::MAX, 0)); shape.channels];
-        for lane in 0..LANES {
-            let (sum, (min, max)) = &mut channels[lane % shape.channels];
-            *sum += lanes.sum[lane];
-            (*min, *max) = (
-                (*min).min(lanes.range.0[lane]),
-                (*max).max(lanes.range.1[lane]),
-            );
+        let mut sums = vec![0; shape.channels];
+        for (lane, sum) in lanes.sum.into_iter().enumerate() {
+            sums[lane % shape.channels] += sum;
         }
-        Ok(self.finished(shape, channels))
+        let ranges = lanes.range.by_channel(shape.channels);
+        Ok(self.finished(shape, sums.into_iter().zip(ranges)))
     }
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
@@ -168,11 +165,9 @@ impl Bound for Sum {
             job.read_words::<u64>(&sums)?,
             job.read_words::<u32>(&ranges)?,
         );
-        // The kernel keeps the full value less the maximum; more than that is of no sample.
-        let full = shape.depth.full();
-        let range = |pair: &[u32]| (pair[0] as u16, full - (pair[1] as u16).min(full));
-        let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
-        let channels = channels.map(|(&sum, pair)| (sum, range(pair)));
+        let ranges = ranges.chunks_exact(2).take(shape.channels);
+        let ranges = ranges.map(|pair| from_words(pair, shape.depth));
+        let channels = sums.into_iter().zip(ranges);
         Ok(self.finished(shape, channels))
     }
 }
@@ -182,16 +177,13 @@ impl Sum {
     fn finished<I>(
         &self,
         shape: Shape,
-        channels: impl IntoIterator<Item = (u64, (u16, u16))>,
+        channels: impl Iterator<Item = (u64, MinMax<u16>)>,
     ) -> OpResult<I> {
-        let total = |(sum, (min, max)): (u64, (u16, u16))| Total {
+        let channels = channels.map(|(sum, range)| Total {
             sum: Exact::Whole(sum.into()),
-            range: self.all.then_some((min.into(), max.into())),
-        };
-        OpResult::Totals(Totals::new(
-            shape,
-            channels.into_iter().map(total).collect(),
-        ))
+            range: self.all.then_some(range.map(u64::from)),
+        });
+        OpResult::Totals(Totals::new(shape, channels.collect()))
     }
 
     /// The replacement for samples that are not finite; without `--nan`, no sums are reported for them.
@@ -225,7 +217,7 @@ impl Sum {
             sum,
             // None where no sample is a number.
             range: (extremes.ranges.get(channel).copied())
-                .filter(|(min, max)| self.all && min <= max),
+                .filter(|range| self.all && !range.is_none()),
         });
         Ok(OpResult::Totals(Totals::new(shape, channels.collect())))
     }
@@ -235,25 +227,29 @@ impl Sum {
 #[derive(Clone, Copy)]
 struct Lanes {
     sum: [u64; LANES],
-    range: MinMaxLanes,
+    range: MinMaxLanes<u16, LANES>,
 }
 
 fn sum_lanes<T: Sample>(samples: &[T], all: bool) -> Lanes {
     let nothing = Lanes {
         sum: [0; LANES],
-        range: NO_RANGE,
+        range: MinMaxLanes::NONE,
     };
     let fold = |mut a: Lanes, b: Lanes| {
         for lane in 0..LANES {
             a.sum[lane] += b.sum[lane];
         }
-        a.range = fold_ranges(a.range, b.range);
+        a.range = a.range.merge(b.range);
         a
     };
     // The second pass over a chunk finds it in the cache.
     let chunk = |chunk: &[T]| Lanes {
         sum: sum_chunk(chunk),
-        range: if all { min_max_chunk(chunk) } else { NO_RANGE },
+        range: if all {
+            min_max_chunk(chunk)
+        } else {
+            MinMaxLanes::NONE
+        },
     };
     cpu::reduce(samples, nothing, chunk, fold)
 }

@@ -3,10 +3,10 @@
 
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Samples, Values};
+use crate::ops::min_max::{MinMax, Unsigned};
 use crate::ops::{SampleTypes, wide};
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A range of values, `MIN:MAX` with MIN below MAX: whole numbers, or the nearest 32-bit floating-point
@@ -82,9 +82,7 @@ impl Range {
             max: Number::Whole(max as i64),
         }
     }
-}
 
-impl Range {
     /// Parses a range of output samples, which have 16 bits at most.
     ///
     /// # Errors
@@ -103,9 +101,7 @@ impl Range {
         }
         Ok(range)
     }
-}
 
-impl Range {
     /// Parses a window, `CENTER:WIDTH`. Whole numbers select WIDTH values from CENTER − ⌊WIDTH/2⌋ (for an
     /// even width as in DICOM PS3.3, C.11.2.1.2.1); other numbers select CENTER − WIDTH/2 to
     /// CENTER + WIDTH/2.
@@ -157,47 +153,39 @@ impl Range {
         let values = types.read;
         let span = match image.samples() {
             Samples::U8(samples) => {
-                let (min, max) = self.samples(values);
-                let range = min as u8..=max as u8;
-                outside(samples, channels, colours, &range, |sample| sample)
-                    .map(|(min, max)| [min, max].map(u64::from))
+                let range = self.samples(values).map(|sample| sample as u8);
+                extremes_if_all_outside(samples, channels, colours, range, |sample| sample)
+                    .map(|range| range.map(u64::from))
             }
             Samples::U16(samples) => {
                 let step = values.depth.steps(types.depth);
-                let (min, max) = self.samples(values);
-                let range = min * step..=max * step;
-                outside(samples, channels, colours, &range, |sample| sample)
-                    .map(|(min, max)| [min, max].map(|sample| u64::from(sample / step)))
+                let range = self.samples(values).map(|sample| sample * step);
+                extremes_if_all_outside(samples, channels, colours, range, |sample| sample)
+                    .map(|range| range.map(|sample| u64::from(sample / step)))
             }
             Samples::U32(samples) => {
-                let (min, max) = self.wide(values);
+                let range = self.wide(values).map(|sample| sample as u32);
                 let nan = wide::stand_in(nan);
                 let value = |sample| match nan {
                     Some(nan) if wide::is_odd(values.depth, sample) => nan,
                     _ => sample,
                 };
-                outside(
-                    samples,
-                    channels,
-                    colours,
-                    &(min as u32..=max as u32),
-                    value,
-                )
-                .map(|(min, max)| [min, max].map(u64::from))
+                extremes_if_all_outside(samples, channels, colours, range, value)
+                    .map(|range| range.map(u64::from))
             }
             Samples::U64(samples) => {
-                let (min, max) = self.wide(values);
+                let range = self.wide(values);
                 let nan = nan.map(|nan| number::key64(nan.to_bits()));
                 let value = |sample| match nan {
                     Some(nan) if !number::FINITE64.contains(&sample) => nan,
                     _ => sample,
                 };
-                outside(samples, channels, colours, &(min..=max), value).map(<[u64; 2]>::from)
+                extremes_if_all_outside(samples, channels, colours, range, value)
             }
         };
-        let [least, most] = span?.map(|sample| values.number(sample));
+        let MinMax { min, max } = span?.map(|sample| values.number(sample));
         Some(format!(
-            "no sample lies in the range {}:{}: they range from {least} to {most}",
+            "no sample lies in the range {}:{}: they range from {min} to {max}",
             self.min, self.max
         ))
     }
@@ -205,13 +193,14 @@ impl Range {
 
 /// The smallest and the largest `value` of the colour samples, if none lies in a range. The search ends at the first
 /// that does.
-fn outside<T: Copy + Ord + Send + Sync>(
+fn extremes_if_all_outside<T: Unsigned + Send + Sync>(
     samples: &[T],
     channels: usize,
     colours: usize,
-    range: &RangeInclusive<T>,
+    range: MinMax<T>,
     value: impl Fn(T) -> T + Sync,
-) -> Option<(T, T)> {
+) -> Option<MinMax<T>> {
+    let range = range.min..=range.max;
     let pixels = || {
         let pixels = samples.par_chunks_exact(channels).with_min_len(1 << 14);
         pixels.map(|pixel| &pixel[..colours])
@@ -220,8 +209,7 @@ fn outside<T: Copy + Ord + Send + Sync>(
         return None;
     }
     let values = pixels().flat_map_iter(|pixel| pixel.iter().map(|&sample| value(sample)));
-    let each = values.map(|value| (value, value));
-    each.reduce_with(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    values.map(MinMax::one).reduce_with(MinMax::merge)
 }
 
 /// Parses a value that samples can have.
@@ -269,7 +257,7 @@ impl Range {
     /// Refuses a range of `option` with values that samples of this type cannot have.
     pub(super) fn fits(self, option: &str, values: Values) -> Result<()> {
         let Some((least, most)) = values.limits() else {
-            let (min, max) = self.wide(values);
+            let MinMax { min, max } = self.wide(values);
             ensure!(
                 min < max,
                 "{option} {}:{} is a single value for {values}",
@@ -293,20 +281,27 @@ impl Range {
     }
 
     /// The range in 32- or 64-bit samples in memory, of a type that it fits.
-    pub(super) fn wide(self, values: Values) -> (u64, u64) {
+    pub(super) fn wide(self, values: Values) -> MinMax<u64> {
         let sample = |number: Number| match (values.depth, number) {
             (Depth::Double, _) => number::key64(number.as_f64().to_bits()),
             (Depth::Float, _) => number::key(number.as_f32().to_bits()).into(),
             (_, Number::Whole(value)) if values.signed => (value as u32 ^ number::TOP).into(),
             (_, number) => (number.as_f64() as u32).into(),
         };
-        (sample(self.min), sample(self.max))
+        self.bounds(sample)
     }
 
     /// The range in 8- or 16-bit samples in memory, of a type that it fits.
-    pub(super) fn samples(self, values: Values) -> (u16, u16) {
-        let sample = |number: Number| values.sample(number.as_f64() as i32);
-        (sample(self.min), sample(self.max))
+    pub(super) fn samples(self, values: Values) -> MinMax<u16> {
+        self.bounds(|number| values.sample(number.as_f64() as i32))
+    }
+
+    /// Both ends, as `sample` converts them.
+    fn bounds<T>(self, sample: impl Fn(Number) -> T) -> MinMax<T> {
+        MinMax {
+            min: sample(self.min),
+            max: sample(self.max),
+        }
     }
 }
 

@@ -7,8 +7,10 @@ use crate::gpu::job::Job;
 use crate::gpu::launch::normalize as launch;
 use crate::image::metadata::{Held, Stretch as Stretched};
 use crate::image::{Depth, Image, Samples};
-use crate::ops::extremes::{DeviceExtremes, Ranges};
-use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Summary, never_wide, with_samples};
+use crate::ops::extremes::DeviceExtremes;
+use crate::ops::{
+    Bound, DeviceImage, MinMax, OpResult, SampleTypes, Summary, never_wide, with_samples,
+};
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
 
@@ -23,7 +25,7 @@ pub(super) struct Stretch<'a> {
 pub(super) enum Known<'a> {
     OnHost {
         /// In the values of samples in memory.
-        ranges: Ranges,
+        ranges: Vec<MinMax<u16>>,
         /// Whether the ranges are the exact extremes of the samples, so that nothing needs
         /// clamping.
         measured: bool,
@@ -36,28 +38,21 @@ pub(super) enum Known<'a> {
 }
 
 impl Stretch<'_> {
-    /// The range of output samples.
-    fn target(&self) -> (u16, u16) {
-        let written = self.types.written;
-        let full_range = (0, written.depth.full());
-        self.op.to.map_or(full_range, |to| to.samples(written))
-    }
-
     /// The ranges, if the host has them.
-    fn ranges(&self) -> Option<&Ranges> {
+    fn ranges(&self) -> Option<&[MinMax<u16>]> {
         match &self.ranges {
             Known::OnHost { ranges, .. } => Some(ranges),
             Known::OnDevice(_) => None,
         }
     }
 
-    /// The scale of each channel; `None` for alpha and for flat channels, whose values are kept.
+    /// The scale of each channel: the identity for alpha and for flat channels.
     fn scales(&self) -> Result<Vec<Scale>> {
         let ranges = self.ranges().context("the range is still on the GPU")?;
-        let (lo, hi) = self.target();
+        let MinMax { min: lo, max: hi } = self.op.target(self.types.written);
         let scale = |channel: usize| {
             // One range may serve all colours.
-            let (min, max) = *ranges.get(channel).unwrap_or(&ranges[0]);
+            let MinMax { min, max } = *ranges.get(channel).unwrap_or(&ranges[0]);
             if channel < self.types.colours() && min < max {
                 Scale { min, max, lo, hi }
             } else {
@@ -68,21 +63,24 @@ impl Stretch<'_> {
     }
 
     /// How values are scaled, for `--undo`.
-    fn stretched(&self, ranges: &Ranges, inside: bool) -> Option<Stretched> {
+    fn stretched(&self, ranges: &[MinMax<u16>], inside: bool) -> Option<Stretched> {
         let SampleTypes { read, written, .. } = self.types;
         let step = read.depth.steps(self.types.depth);
         let ranges = ranges.iter();
         let ranges: Vec<(u32, u32)> = ranges
-            .map(|&(min, max)| ((min / step).into(), (max / step).into()))
+            .map(|range| ((range.min / step).into(), (range.max / step).into()))
             .collect();
+        let target = self.op.target(written);
+        let target = (target.min, target.max);
         let held = if inside { Held::Inside } else { Held::Clamped };
-        Stretched::new(read, &ranges, written, self.target(), held)
+        Stretched::new(read, &ranges, written, target, held)
     }
 
     /// The ranges in the kernels' form: for each channel, min and full − max.
-    fn words(&self, ranges: &Ranges) -> Vec<u32> {
+    fn kernel_ranges(&self, ranges: &[MinMax<u16>]) -> Vec<u32> {
         let each = (0..4).map(|channel| ranges[channel.min(ranges.len() - 1)]);
-        each.flat_map(|(min, max)| [min.into(), (self.types.depth.full() - max).into()])
+        let full = self.types.depth.full();
+        each.flat_map(|range| [range.min.into(), (full - range.max).into()])
             .collect()
     }
 }
@@ -121,12 +119,12 @@ impl Bound for Stretch<'_> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let scale = job.kernel::<launch::Scale>(&shape.sample_form())?;
-        let (lo, hi) = self.target();
+        let target = self.op.target(self.types.written);
         let sent;
         let ranges = match &self.ranges {
             Known::OnDevice(extremes) => &extremes.words,
             Known::OnHost { ranges, .. } => {
-                sent = job.words(&self.words(ranges))?;
+                sent = job.words(&self.kernel_ranges(ranges))?;
                 &sent
             }
         };
@@ -137,8 +135,8 @@ impl Bound for Stretch<'_> {
             samples: shape.samples() as u64,
             ranges: ranges.view(),
             per_channel: self.op.per_channel.into(),
-            lo: lo.into(),
-            hi: hi.into(),
+            lo: target.min.into(),
+            hi: target.max.into(),
         };
         job.launch(&scale, grid, 2 * bytes, arguments)?;
         Ok(OpResult::Image(image))
@@ -165,7 +163,7 @@ impl Bound for Stretch<'_> {
                 .flatten(),
             ..Summary::default()
         };
-        for (index, &(min, max)) in ranges.iter().enumerate() {
+        for (index, &MinMax { min, max }) in ranges.iter().enumerate() {
             let (from, to) = (self.types.value(min), self.types.value(max));
             summary.ranges.push((from.into(), to.into()));
             if min < max {

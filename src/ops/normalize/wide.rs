@@ -5,9 +5,10 @@ use crate::gpu::job::Job;
 use crate::image::metadata::{Held, Stretch as Stretched};
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::ops::histogram::Clip;
+use crate::ops::wide::extremes::Collapsed;
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{self, Extremes, check_odd, double, on_gpu};
-use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Statistics, Summary};
+use crate::ops::{Bound, DeviceImage, MinMax, OpResult, SampleTypes, Statistics, Summary};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use rayon::prelude::*;
@@ -18,9 +19,9 @@ use std::sync::OnceLock;
 #[derive(Debug, Default)]
 struct Kept {
     /// As those of `Stretch`.
-    ranges: Vec<(u64, u64)>,
+    ranges: Vec<MinMax<u64>>,
     /// As those of `Stretch`.
-    collapsed: Vec<Option<wide::extremes::Collapsed>>,
+    collapsed: Vec<Option<Collapsed>>,
     /// Whether all samples are excluded.
     nothing: bool,
 }
@@ -30,12 +31,12 @@ pub(super) struct Stretch<'a> {
     op: &'a Normalize,
     types: SampleTypes,
     /// In samples in memory: one of all colours, or one for each.
-    ranges: Vec<(u64, u64)>,
+    ranges: Vec<MinMax<u64>>,
     /// Whether the samples were searched for NaN and infinities.
     counted: bool,
     /// For each range whose two percentiles are equal: their value, and the smallest and the largest
     /// sample.
-    collapsed: Vec<Option<wide::extremes::Collapsed>>,
+    collapsed: Vec<Option<Collapsed>>,
     /// The measurement without the values of `--ignore`, which replaces the range above once the image is
     /// available.
     kept: OnceLock<Kept>,
@@ -77,7 +78,7 @@ impl<'a> Stretch<'a> {
     }
 
     /// The ranges: those without ignored values, or those of all.
-    fn ranges(&self) -> &[(u64, u64)] {
+    fn ranges(&self) -> &[MinMax<u64>] {
         self.kept.get().map_or(&self.ranges, |kept| &kept.ranges)
     }
 
@@ -124,21 +125,15 @@ impl<'a> Stretch<'a> {
                 ..shape
             };
             let found = between(&Image::new(shape, left.into()));
-            let range = found.ranges.first().filter(|(min, max)| min <= max);
+            let range = found.ranges.first().filter(|range| !range.is_none());
             kept.nothing &= range.is_none();
             // If all samples are excluded, nothing is scaled.
-            kept.ranges.push(range.copied().unwrap_or((first, first)));
+            kept.ranges
+                .push(range.copied().unwrap_or(MinMax::one(first)));
             kept.collapsed
                 .push(found.collapsed.first().copied().flatten());
         }
         self.kept.get_or_init(|| kept);
-    }
-
-    /// The range of output samples.
-    fn target(&self) -> (u16, u16) {
-        let written = self.types.written;
-        let full = (0, written.depth.full());
-        self.op.to.map_or(full, |to| to.samples(written))
     }
 
     /// Checks whether all samples are whole numbers, if that is needed.
@@ -159,41 +154,44 @@ impl<'a> Stretch<'a> {
             (true, _) => Held::Inside,
         };
         let ranges = self.ranges().iter();
-        let ranges: Vec<_> = ranges.map(|&(min, max)| (min as u32, max as u32)).collect();
-        Stretched::new(read, &ranges, written, self.target(), held)
+        let ranges: Vec<_> = ranges
+            .map(|range| (range.min as u32, range.max as u32))
+            .collect();
+        let target = self.op.target(written);
+        Stretched::new(read, &ranges, written, (target.min, target.max), held)
+    }
+
+    /// The range of each channel: one may serve all colours, and alpha has none.
+    fn range_by_channel(&self) -> impl Iterator<Item = Option<MinMax<u64>>> {
+        let ranges = self.ranges();
+        let colours = self.types.colours();
+        let range = move |channel| *ranges.get(channel).unwrap_or(&ranges[0]);
+        (0..self.types.channels).map(move |channel| (channel < colours).then(|| range(channel)))
     }
 
     /// The scale of each channel.
     fn scales(&self) -> Vec<Scale> {
         let SampleTypes { read, written, .. } = self.types;
-        let target = self.target();
-        let scale = |channel: usize| {
-            if channel < self.types.colours() {
-                // One range may serve all colours.
-                let ranges = self.ranges();
-                let range = *ranges.get(channel).unwrap_or(&ranges[0]);
-                let range = (range.0 as u32, range.1 as u32);
+        let target = self.op.target(written);
+        let scale = |range: Option<MinMax<u64>>| match range {
+            Some(range) => {
+                let range = range.map(|sample| sample as u32);
                 Scale::for_colour(read, range, target, written.depth)
-            } else {
-                Scale::for_alpha(read, written.depth)
             }
+            None => Scale::for_alpha(read, written.depth),
         };
-        (0..self.types.channels).map(scale).collect()
+        self.range_by_channel().map(scale).collect()
     }
 
     /// The scale of each channel of 64-bit floating point.
     fn scales_of_doubles(&self) -> Vec<double::Scale> {
-        let (target, to) = (self.target(), self.types.written.depth);
-        let scale = |channel: usize| {
-            if channel < self.types.colours() {
-                let ranges = self.ranges();
-                let range = *ranges.get(channel).unwrap_or(&ranges[0]);
-                double::Scale::for_colour(range, target, to)
-            } else {
-                double::Scale::for_alpha(to)
-            }
+        let written = self.types.written;
+        let target = self.op.target(written);
+        let scale = |range: Option<MinMax<u64>>| match range {
+            Some(range) => double::Scale::for_colour(range, target, written.depth),
+            None => double::Scale::for_alpha(written.depth),
         };
-        (0..self.types.channels).map(scale).collect()
+        self.range_by_channel().map(scale).collect()
     }
 
     /// The replacement for samples that are not finite. Without it there are no such samples.
@@ -284,14 +282,14 @@ impl Bound for Stretch<'_> {
         }
         let collapsed = kept.map_or(&self.collapsed, |kept| &kept.collapsed);
         for (index, found) in collapsed.iter().enumerate() {
-            if let Some((at, min, max)) = *found {
+            if let Some(Collapsed { percentile, whole }) = *found {
                 summary.warnings.push(clip_collapsed(
                     channel_description(index, collapsed.len()),
-                    [at, min, max].map(|sample| read.number(sample)),
+                    [percentile, whole.min, whole.max].map(|sample| read.number(sample)),
                 ));
             }
         }
-        for (index, &(min, max)) in self.ranges().iter().enumerate() {
+        for (index, &MinMax { min, max }) in self.ranges().iter().enumerate() {
             let (from, to) = (read.number(min), read.number(max));
             summary.ranges.push((from, to));
             if from == to {

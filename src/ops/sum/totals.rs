@@ -1,7 +1,8 @@
-//! What a sum found, as a line of text and as a JSON object.
+//! The result of `sum`, as a line of text and as a JSON object.
 
 use crate::image::number::Number;
 use crate::image::{Depth, Shape, Values};
+use crate::ops::MinMax;
 use crate::ops::wide::{Fixed, Fixed64};
 use crate::os::name::{self, Shown};
 use serde::Serialize;
@@ -83,14 +84,14 @@ pub struct Total {
     /// The sum of the channel's samples in memory.
     pub sum: Exact,
     /// The smallest and the largest sample; `None` unless requested.
-    pub range: Option<(u64, u64)>,
+    pub range: Option<MinMax<u64>>,
 }
 
 impl Total {
     fn with(&self, other: &Total) -> Total {
         Total {
             sum: self.sum.plus(other.sum),
-            range: (self.range.zip(other.range)).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
+            range: (self.range.zip(other.range)).map(|(a, b)| a.merge(b)),
         }
     }
 }
@@ -132,7 +133,7 @@ impl Totals {
 
     /// The smallest and the largest value, without alpha.
     pub fn range(&self) -> Option<(Number, Number)> {
-        let (min, max) = self.together().range?;
+        let MinMax { min, max } = self.together().range?;
         Some((self.values().number(min), self.values().number(max)))
     }
 
@@ -203,7 +204,7 @@ impl Totals {
     fn record(&self, total: &Total, channels: usize) -> TotalRecord {
         TotalRecord {
             sum: self.sum(total, channels),
-            range: total.range.map(|(min, max)| RangeRecord {
+            range: total.range.map(|MinMax { min, max }| RangeRecord {
                 min: self.values().number(min),
                 max: self.values().number(max),
                 mean: self.mean(total, channels),
@@ -247,7 +248,7 @@ impl Totals {
     }
 
     fn figures(&self, total: &Total, channels: usize) -> String {
-        let all = total.range.map(|(min, max)| {
+        let all = total.range.map(|MinMax { min, max }| {
             format!(
                 ", min {}, max {}, mean {}",
                 self.values().number(min),

@@ -6,13 +6,15 @@
 //! of y, ⌊y⌋ is the result, and elsewhere the exact comparison decides. So that nothing overflows or loses
 //! bits below the least exponent, ranges at the limits of f64 are first multiplied by a power of two.
 
+use super::LANES;
+use super::extremes::FiniteLanes;
 use super::fixed::{Fixed64, parts64};
-use super::{Extremes, LANES};
 use crate::image::number::{FINITE64, from_key64};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::ops::cpu::{self, CHUNK, Sample};
+use crate::ops::cpu::{CHUNK, Sample};
 use crate::ops::histogram::Clip;
+use crate::ops::min_max::{MinMax, MinMaxLanes};
 use crate::ops::quotient::sample;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
@@ -34,7 +36,7 @@ pub fn samples(image: &Image) -> Result<&[u64]> {
 
 /// Whether a sample is not a finite number.
 #[inline(always)]
-fn is_odd(key: u64) -> bool {
+pub(super) fn is_odd(key: u64) -> bool {
     !FINITE64.contains(&key)
 }
 
@@ -45,56 +47,10 @@ fn value(key: u64, nan: f64) -> f64 {
     if is_odd(key) { nan } else { value }
 }
 
-/// The smallest and the largest finite sample of each lane, and how many are none.
-#[derive(Clone, Copy)]
-struct Lanes {
-    min: [u64; LANES],
-    max: [u64; LANES],
-    odd: u64,
-}
-
-/// The range of each channel and how many samples are no finite numbers, by the definition.
-pub(super) fn extremes_naively(samples: &[u64], channels: usize) -> (Vec<(u64, u64)>, u64) {
-    let (mut ranges, mut odd) = (vec![(u64::MAX, 0); channels], 0);
-    for (i, &key) in samples.iter().enumerate() {
-        let (min, max) = &mut ranges[i % channels];
-        if is_odd(key) {
-            odd += 1
-        } else {
-            (*min, *max) = (key.min(*min), key.max(*max))
-        }
-    }
-    (ranges, odd)
-}
-
-/// The same on all cores.
-pub(super) fn extremes(samples: &[u64], channels: usize) -> (Vec<(u64, u64)>, u64) {
-    let nothing = Lanes {
-        min: [u64::MAX; LANES],
-        max: [0; LANES],
-        odd: 0,
-    };
-    let both = |mut a: Lanes, b: Lanes| {
-        for lane in 0..LANES {
-            a.min[lane] = a.min[lane].min(b.min[lane]);
-            a.max[lane] = a.max[lane].max(b.max[lane]);
-        }
-        a.odd += b.odd;
-        a
-    };
-    let lanes = cpu::reduce(samples, nothing, lanes_of, both);
-    let mut ranges = vec![(u64::MAX, 0); channels];
-    for lane in 0..LANES {
-        let (min, max) = &mut ranges[lane % channels];
-        (*min, *max) = (lanes.min[lane].min(*min), lanes.max[lane].max(*max));
-    }
-    (ranges, lanes.odd)
-}
-
 per_level! {
     highest Avx512;
 
-    fn lanes_of(chunk: &[u64]) -> Lanes {
+    pub(super) fn finite_lanes(chunk: &[u64]) -> FiniteLanes<u64> {
         let (mut min, mut max, mut odd) = ([u64::MAX; LANES], [0; LANES], [0; LANES]);
         for block in chunk.chunks(LANES) {
             for (lane, &key) in block.iter().enumerate() {
@@ -104,35 +60,20 @@ per_level! {
                 odd[lane] += u64::from(none);
             }
         }
-        Lanes { min, max, odd: odd.iter().sum() }
+        FiniteLanes {
+            range: MinMaxLanes { min, max },
+            nonfinite: odd.iter().sum(),
+        }
     }
 }
 
-/// The finite samples at the percentiles of `clip` among those of `channels`, by the definition: sorted.
-pub(super) fn percentiles_naively(
-    samples: &[u64],
-    all: usize,
-    channels: std::ops::Range<usize>,
-    clip: Clip,
-) -> Option<(u64, u64)> {
-    let pixels = samples.chunks_exact(all);
-    let mut kept: Vec<u64> = pixels
-        .flat_map(|pixel| &pixel[channels.clone()])
-        .copied()
-        .filter(|&key| !is_odd(key))
-        .collect();
-    kept.sort_unstable();
-    let (low, high) = clip.ranks(kept.len() as u64);
-    Some((*kept.get(low as usize)?, *kept.get(high as usize)?))
-}
-
-/// The same on all cores: 16 bits of a sample at a time, of those that have the bits before it.
+/// As `extremes::percentiles_naively`, on all cores: 16 bits of a sample at a time, of those that have the bits before it.
 pub(super) fn percentiles(
     samples: &[u64],
     all: usize,
     channels: std::ops::Range<usize>,
     clip: Clip,
-) -> Option<(u64, u64)> {
+) -> Option<MinMax<u64>> {
     let counts = |high: u64, shift: u32| {
         let table = |part: &[u64]| {
             let mut bins = vec![0u64; 1 << 16];
@@ -171,7 +112,10 @@ pub(super) fn percentiles(
         Some(high)
     };
     let (low, high) = clip.ranks(count);
-    at(low).zip(at(high))
+    Some(MinMax {
+        min: at(low)?,
+        max: at(high)?,
+    })
 }
 
 /// The scale of one channel: from values `min`…`max` to `lo`…`hi`.
@@ -190,8 +134,8 @@ pub struct Scale {
 impl Scale {
     /// The scale of a channel of colour to `lo`…`hi` of this depth. A flat one keeps its value,
     /// rounded, as far as the depth has it.
-    pub fn for_colour(range: (u64, u64), (lo, hi): (u16, u16), to: Depth) -> Scale {
-        let (min, max) = (from_key64(range.0), from_key64(range.1));
+    pub fn for_colour(range: MinMax<u64>, target: MinMax<u16>, to: Depth) -> Scale {
+        let MinMax { min, max } = range.map(from_key64);
         let full = to.full();
         if min == max {
             Scale {
@@ -201,7 +145,12 @@ impl Scale {
                 hi: full,
             }
         } else {
-            Scale { min, max, lo, hi }
+            Scale {
+                min,
+                max,
+                lo: target.min,
+                hi: target.max,
+            }
         }
     }
 
@@ -433,19 +382,11 @@ pub fn sums(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
     samples.par_chunks(CHUNK).map(part).reduce(nothing, both)
 }
 
-/// The extremes of both ways of counting, as the statistic has them.
-pub(super) fn extremes_from_ranges(ranges: Vec<(u64, u64)>, odd: u64) -> Extremes {
-    Extremes {
-        ranges,
-        odd,
-        ..Extremes::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::image::number::key64;
+    use crate::ops::wide::extremes::{Extremes, percentiles_naively};
 
     /// Values that make every kind of range: ties, numbers at the limits of f64, without an exponent, of both
     /// signs, and NaN.
@@ -506,9 +447,10 @@ mod tests {
                 }
                 let keys: Vec<u64> = values.iter().map(|value| key64(value.to_bits())).collect();
                 for channels in 1..=4 {
-                    let (ranges, count) = extremes_naively(&keys, channels);
-                    assert_eq!(extremes(&keys, channels), (ranges.clone(), count));
-                    assert_eq!(count, if odd { 2 } else { 0 });
+                    let extremes = Extremes::from_samples_naively(&keys, channels, is_odd);
+                    let quick = Extremes::from_samples(&keys, channels, finite_lanes);
+                    assert_eq!(quick, extremes);
+                    assert_eq!(extremes.odd, if odd { 2 } else { 0 });
                     assert_eq!(
                         sums(&keys, channels, 0.25),
                         sums_naively(&keys, channels, 0.25)
@@ -517,7 +459,7 @@ mod tests {
                         for here in [0..1, 0..channels, channels - 1..channels] {
                             assert_eq!(
                                 percentiles(&keys, channels, here.clone(), clip),
-                                percentiles_naively(&keys, channels, here, clip)
+                                percentiles_naively(&keys, channels, here, clip, is_odd)
                             );
                         }
                     }
@@ -527,8 +469,10 @@ mod tests {
                         channels,
                         depth: Depth::Double,
                     };
-                    for (to, target) in [(Depth::Sixteen, (0, 65535)), (Depth::Eight, (3, 250))] {
-                        let scales: Vec<Scale> = ranges
+                    for (to, min, max) in [(Depth::Sixteen, 0, 65535), (Depth::Eight, 3, 250)] {
+                        let target = MinMax { min, max };
+                        let scales: Vec<Scale> = extremes
+                            .ranges
                             .iter()
                             .map(|&range| Scale::for_colour(range, target, to))
                             .collect();

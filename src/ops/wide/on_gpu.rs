@@ -10,9 +10,9 @@ use crate::gpu::launch::wide_stretch::Stretch;
 use crate::gpu::launch::wide_sum::EXPONENTS;
 use crate::gpu::launch::{wide_extremes, wide_sum};
 use crate::image::{Depth, Shape, number};
-use crate::ops::DeviceImage;
 use crate::ops::histogram::Clip;
 use crate::ops::sum::Exact;
+use crate::ops::{DeviceImage, MinMax};
 use anyhow::{Context, Result};
 
 impl Extremes {
@@ -37,12 +37,14 @@ impl Extremes {
         job.launch(&kernel, job.reduction_grid(bytes), bytes, arguments)?;
         let found = job.read_words::<u64>(&words)?;
         let (count, pairs) = found.split_last().context("no words")?;
-        let range = |pair: &u64| (*pair & u64::from(u32::MAX), !*pair >> 32);
+        let range = |pair: &u64| MinMax {
+            min: *pair & u64::from(u32::MAX),
+            max: !*pair >> 32,
+        };
         Ok(Extremes {
             ranges: pairs[..shape.channels].iter().map(range).collect(),
             odd: count.wrapping_add(1),
-            percentiles: false,
-            collapsed: Vec::new(),
+            ..Extremes::default()
         })
     }
 }

@@ -17,6 +17,7 @@ use super::{Fixed, LANES, is_odd};
 use crate::gpu::launch::wide_stretch::Scaling;
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
+use crate::ops::MinMax;
 use crate::ops::cpu::{CHUNK, Sample};
 use crate::ops::quotient::sample;
 use anyhow::{Result, bail};
@@ -41,12 +42,16 @@ pub struct Scale {
 impl Scale {
     /// The scale of a channel of colour to `lo`…`hi` of this depth. A flat one keeps its value,
     /// rounded, as far as the depth has it.
-    pub fn for_colour(values: Values, range: (u32, u32), (lo, hi): (u16, u16), to: Depth) -> Scale {
-        let (min, max) = range;
-        if is_flat(values, (min.into(), max.into())) {
+    pub fn for_colour(values: Values, range: MinMax<u32>, target: MinMax<u16>, to: Depth) -> Scale {
+        if is_flat(values, range.map(u64::from)) {
             Scale::keeping(values, to)
         } else {
-            Scale { min, max, lo, hi }
+            Scale {
+                min: range.min,
+                max: range.max,
+                lo: target.min,
+                hi: target.max,
+            }
         }
     }
 

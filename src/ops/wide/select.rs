@@ -3,6 +3,7 @@
 
 use super::is_odd;
 use crate::image::Depth;
+use crate::ops::MinMax;
 use crate::ops::histogram::Clip;
 use rayon::prelude::*;
 
@@ -42,7 +43,7 @@ pub(super) fn between<E>(
     upper: &[u64],
     clip: Clip,
     mut counts: impl FnMut(Half) -> Result<Vec<u64>, E>,
-) -> Result<Option<(u32, u32)>, E> {
+) -> Result<Option<MinMax<u32>>, E> {
     let count = upper.iter().sum::<u64>();
     if count == 0 {
         return Ok(None);
@@ -53,7 +54,10 @@ pub(super) fn between<E>(
         Ok(high << 16 | bin(&lower, rank - before).0)
     };
     let (low, high) = clip.ranks(count);
-    Ok(Some((at(low)?, at(high)?)))
+    Ok(Some(MinMax {
+        min: at(low)?,
+        max: at(high)?,
+    }))
 }
 
 /// How many finite samples fall into each bin, counted on all cores.
