@@ -38,7 +38,7 @@ use crate::gpu::driver;
 use crate::gpu::job::Job;
 use crate::image::metadata::{Diagnostics, Effect, Metadata, PixelMap, Stretch};
 use crate::image::number::Number;
-use crate::image::{Depth, Image, Shape, Values};
+use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use histogram::Counts;
@@ -363,6 +363,16 @@ pub fn gpu_obstacle(op: &dyn Operation, shape: &Shape) -> Option<&'static str> {
     match shape.depth {
         Depth::Double => Some("the GPU does not support 64-bit samples"),
         _ => op.gpu_obstacle(shape),
+    }
+}
+
+/// Samples of a depth from their numbers, for definitions.
+pub(crate) fn samples_from(depth: Depth, numbers: impl Iterator<Item = u64>) -> Samples {
+    match depth.bytes() {
+        1 => numbers.map(|it| it as u8).collect::<Vec<_>>().into(),
+        2 => numbers.map(|it| it as u16).collect::<Vec<_>>().into(),
+        4 => numbers.map(|it| it as u32).collect::<Vec<_>>().into(),
+        _ => numbers.collect::<Vec<_>>().into(),
     }
 }
 

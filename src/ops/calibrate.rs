@@ -24,14 +24,14 @@ mod resident;
 
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics,
-    with_samples,
+    samples_from, with_samples,
 };
 use crate::gpu::Work;
 use crate::gpu::driver::Tenant;
 use crate::gpu::job::Job;
 use crate::gpu::launch::calibrate as launch;
 use crate::image::metadata::{Diagnostics, Effect, Hint};
-use crate::image::{Depth, Image, Samples, Shape, Values};
+use crate::image::{Image, Shape, Values};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use factors::{Factor, Lanes};
@@ -267,16 +267,12 @@ impl Bound for &Calibrate {
         self.same_shape(shape)?;
         let exact = |i: usize| {
             if i % shape.channels >= shape.colours() {
-                return image.samples().at(i) as u16;
+                return image.samples().at(i);
             }
             let out = self.unclamped(image, i);
-            out.clamp(0, shape.depth.full().into()) as u16
+            out.clamp(0, shape.depth.full().into()) as u64
         };
-        let out: Vec<u16> = (0..shape.samples()).map(exact).collect();
-        let out: Samples = match shape.depth {
-            Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
-            _ => out.into(),
-        };
+        let out = samples_from(shape.depth, (0..shape.samples()).map(exact));
         let out = Image::new(shape, out);
         Ok(OpResult::Image(match self.hot {
             Some(threshold) => hot::naive(&out, threshold),

@@ -6,12 +6,12 @@
 //! compiler makes vector code for each kind of processor.
 
 use super::min_max::{MinMax, MinMaxLanes};
-use super::{DeviceImage, with_samples};
+use super::{DeviceImage, samples_from, with_samples};
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
 use crate::gpu::launch::normalize::Minmax;
 use crate::image::simd::per_level;
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::{Depth, Image, Shape};
 use crate::ops::cpu::{self, LANES, Sample};
 use crate::timing::Timeline;
 use anyhow::Result;
@@ -62,11 +62,7 @@ impl Extremes {
         };
         let least = self.channels.iter().map(|channel| channel.min);
         let samples = least.chain(self.channels.iter().map(|channel| channel.max));
-        let samples = match self.depth {
-            Depth::Eight => Samples::U8(samples.map(|sample| sample as u8).collect()),
-            _ => Samples::U16(samples.collect()),
-        };
-        Image::new(shape, samples)
+        Image::new(shape, samples_from(self.depth, samples.map(u64::from)))
     }
 
     /// Merges the extremes of another part with the same number of channels.

@@ -9,12 +9,12 @@
 //! `out = floor(Σ a(x)·b(y)·p(x, y) / (w·h) + 1/2)`, since Σ a = w and Σ b = h. The sums are whole
 //! numbers of at most 65535·w·h, so they can be made in any order, on any device.
 
-use super::{DeviceImage, never_wide, with_samples};
+use super::{DeviceImage, never_wide, samples_from};
 use crate::gpu::driver::{View, ViewMut};
 use crate::gpu::job::Job;
 use crate::gpu::launch::fit as launch;
 use crate::image::simd::per_level;
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::{Image, Samples, Shape};
 use crate::ops::cpu::Sample;
 use anyhow::Result;
 use rayon::prelude::*;
@@ -58,8 +58,8 @@ impl Fit {
     pub fn naive(self, image: &Image) -> Image {
         let (from, to) = (image.shape(), self.output(image.shape()));
         let value = |x: usize, y: usize, channel: usize| -> u128 {
-            let at = y * from.row() + x * from.channels + channel;
-            with_samples!(image.samples(), samples => samples[at].value()).into()
+            let index = y * from.row() + x * from.channels + channel;
+            image.samples().at(index).into()
         };
         let whole = (from.width * from.height) as u128;
         let mut values = Vec::with_capacity(to.samples());
@@ -76,15 +76,11 @@ impl Fit {
                             }
                         }
                     }
-                    values.push(((2 * sum + whole) / (2 * whole)) as u16);
+                    values.push(((2 * sum + whole) / (2 * whole)) as u64);
                 }
             }
         }
-        let samples = match to.depth {
-            Depth::Eight => Samples::from(values.iter().map(|&v| v as u8).collect::<Vec<u8>>()),
-            _ => values.into(),
-        };
-        Image::new(to, samples)
+        Image::new(to, samples_from(to.depth, values.into_iter()))
     }
 
     /// The same, computed on all cores.

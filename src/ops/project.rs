@@ -13,8 +13,8 @@ mod accumulate;
 mod finish;
 mod median;
 
-use super::never_wide;
-use crate::image::{Depth, Image, Samples, Shape, Values};
+use super::samples_from;
+use crate::image::{Depth, Image, Shape, Values};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ impl Project {
             },
         );
         for i in 0..shape.samples() {
-            let mut column: Vec<u64> = images.iter().map(|image| sample(image, i)).collect();
+            let mut column: Vec<u64> = images.iter().map(|image| image.samples().at(i)).collect();
             column.sort_unstable();
             let (n, total) = (column.len() as u64, column.iter().sum::<u64>());
             let mean = (2 * total + n) / (2 * n);
@@ -177,12 +177,7 @@ impl Project {
             }
             out[i] = (sum.clamp(least, most) - least) as u64;
         }
-        let samples: Samples = match to.depth {
-            Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
-            Depth::ThirtyTwo => out.iter().map(|&v| v as u32).collect::<Vec<u32>>().into(),
-            _ => out.iter().map(|&v| v as u16).collect::<Vec<u16>>().into(),
-        };
-        Ok(Image::new(to, samples))
+        Ok(Image::new(to, samples_from(to.depth, out.into_iter())))
     }
 }
 
@@ -198,12 +193,4 @@ fn alpha_steps(from: Depth, to: Depth) -> u64 {
 /// Whether sample `i` of an image is alpha.
 fn is_alpha(shape: &Shape, i: usize) -> bool {
     i % shape.channels >= shape.colours()
-}
-
-fn sample(image: &Image, i: usize) -> u64 {
-    match image.samples() {
-        Samples::U8(samples) => samples[i].into(),
-        Samples::U16(samples) => samples[i].into(),
-        Samples::U32(_) | Samples::U64(_) => never_wide!(),
-    }
 }

@@ -10,7 +10,7 @@ mod channel;
 
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
-    never_wide, with_samples,
+    never_wide, samples_from, with_samples,
 };
 use crate::gpu::job::Job;
 use crate::image::metadata::{Effect, Metadata};
@@ -199,28 +199,13 @@ impl Restoring {
 impl Bound for Restoring {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = self.shape(image.shape());
-        let samples: Vec<u16> = match image.samples() {
-            Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
-            Samples::U16(samples) => samples.to_vec(),
-            Samples::U32(_) | Samples::U64(_) => never_wide!(),
-        };
-        let each = samples.into_iter().zip(self.channels.iter().cycle());
-        let values = each
-            .map(|(sample, channel)| (channel.value(sample)).ok_or_else(|| self.untrue(sample)));
+        let values = (0..shape.samples()).map(|i| {
+            let sample = image.samples().at(i) as u16;
+            let value = self.channels[i % shape.channels].value(sample);
+            value.ok_or_else(|| self.untrue(sample))
+        });
         let values = values.collect::<Result<Vec<u32>>>()?;
-        let samples: Samples = match shape.depth.bytes() {
-            1 => values
-                .iter()
-                .map(|&value| value as u8)
-                .collect::<Vec<_>>()
-                .into(),
-            2 => values
-                .iter()
-                .map(|&value| value as u16)
-                .collect::<Vec<_>>()
-                .into(),
-            _ => values.into(),
-        };
+        let samples = samples_from(shape.depth, values.into_iter().map(u64::from));
         Ok(OpResult::Image(Image::new(shape, samples)))
     }
 

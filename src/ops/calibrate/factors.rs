@@ -2,9 +2,9 @@
 //! with it.
 
 use crate::gpu::launch::calibrate as launch;
-use crate::image::{Image, Samples};
+use crate::image::Image;
 use crate::ops::cpu::{LANES, Sample};
-use crate::ops::{never_wide, with_samples};
+use crate::ops::with_samples;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
@@ -110,7 +110,7 @@ pub(super) fn from_flat(
         let less = |(y, flat): (usize, &mut [_])| {
             let mut sums = vec![0i64; shape.channels];
             for (x, f) in flat.iter_mut().enumerate() {
-                let d = dark.map_or(zero, |dark| value(dark.samples(), y * row + x));
+                let d = dark.map_or(zero, |dark| dark.samples().at(y * row + x) as u16);
                 let difference = i32::from(Sample::value(*f)) - i32::from(d);
                 sums[x % shape.channels] += i64::from(difference);
                 *f = Sample::from_value(difference.max(1) as u16);
@@ -140,14 +140,6 @@ pub(super) fn from_flat(
         });
     }
     Ok((flat, factors))
-}
-
-fn value(samples: &Samples, i: usize) -> u16 {
-    match samples {
-        Samples::U8(samples) => samples[i].into(),
-        Samples::U16(samples) => samples[i],
-        Samples::U32(_) | Samples::U64(_) => never_wide!(),
-    }
 }
 
 #[cfg(test)]

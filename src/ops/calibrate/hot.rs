@@ -3,28 +3,26 @@
 //! only those that there are; of an even number the median is ⌊(a + b)/2 + 1/2⌋. Alpha stays, and so does
 //! an image of one pixel.
 
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::{Image, Samples, Shape};
 use crate::ops::cpu::Sample;
-use crate::ops::never_wide;
+use crate::ops::samples_from;
 use anyhow::Result;
 use rayon::prelude::*;
 
 /// The definition.
 pub(super) fn naive(image: &Image, threshold: u16) -> Image {
     let shape = image.shape();
-    let from: Vec<u16> = match image.samples() {
-        Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
-        Samples::U16(samples) => samples.to_vec(),
-        Samples::U32(_) | Samples::U64(_) => never_wide!(),
-    };
+    let from: Vec<u64> = (0..shape.samples())
+        .map(|i| image.samples().at(i))
+        .collect();
     let replaced = |i: usize| {
         let (x, y) = (i / shape.channels % shape.width, i / shape.row());
         let mut near = Vec::new();
         for row in y.saturating_sub(1)..=(y + 1).min(shape.height - 1) {
             for column in x.saturating_sub(1)..=(x + 1).min(shape.width - 1) {
                 if (column, row) != (x, y) {
-                    let at = row * shape.row() + column * shape.channels + i % shape.channels;
-                    near.push(u32::from(from[at]));
+                    let index = row * shape.row() + column * shape.channels + i % shape.channels;
+                    near.push(from[index]);
                 }
             }
         }
@@ -33,17 +31,13 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
             return from[i];
         }
         let middle = (near[(near.len() - 1) / 2] + near[near.len() / 2]).div_ceil(2);
-        if u32::from(from[i]) > middle + u32::from(threshold) {
-            middle as u16
+        if from[i] > middle + u64::from(threshold) {
+            middle
         } else {
             from[i]
         }
     };
-    let out: Vec<u16> = (0..shape.samples()).map(replaced).collect();
-    let out: Samples = match shape.depth {
-        Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
-        _ => out.into(),
-    };
+    let out = samples_from(shape.depth, (0..shape.samples()).map(replaced));
     Image::new(shape, out)
 }
 

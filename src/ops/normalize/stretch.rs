@@ -5,11 +5,11 @@ use super::scale::Scale;
 use super::{Normalize, channel_description};
 use crate::gpu::job::Job;
 use crate::gpu::launch::normalize as launch;
+use crate::image::Image;
 use crate::image::metadata::{Held, Stretch as Stretched};
-use crate::image::{Depth, Image, Samples};
 use crate::ops::extremes::DeviceExtremes;
 use crate::ops::{
-    Bound, DeviceImage, MinMax, OpResult, SampleTypes, Summary, never_wide, with_samples,
+    Bound, DeviceImage, MinMax, OpResult, SampleTypes, Summary, samples_from, with_samples,
 };
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
@@ -88,19 +88,11 @@ impl Stretch<'_> {
 impl Bound for Stretch<'_> {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let (shape, scales) = (image.shape(), self.scales()?);
-        let mut values: Vec<u16> = match image.samples() {
-            Samples::U8(samples) => samples.iter().map(|&value| value.into()).collect(),
-            Samples::U16(samples) => samples.to_vec(),
-            Samples::U32(_) | Samples::U64(_) => never_wide!(),
-        };
-        for (i, value) in values.iter_mut().enumerate() {
-            *value = scales[i % shape.channels].exact(*value);
-        }
-        let bytes = || values.iter().map(|&value| value as u8);
-        let samples = match shape.depth {
-            Depth::Eight => bytes().collect::<Vec<u8>>().into(),
-            _ => values.into(),
-        };
+        let scaled = (0..shape.samples()).map(|i| {
+            let sample = image.samples().at(i) as u16;
+            scales[i % shape.channels].exact(sample).into()
+        });
+        let samples = samples_from(shape.depth, scaled);
         Ok(OpResult::Image(Image::new(shape, samples)))
     }
 

@@ -16,6 +16,7 @@ use crate::ops::cpu::{CHUNK, Sample};
 use crate::ops::histogram::Clip;
 use crate::ops::min_max::{MinMax, MinMaxLanes};
 use crate::ops::quotient::sample;
+use crate::ops::samples_from;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
@@ -224,10 +225,7 @@ fn difference(a: f64, b: f64) -> Option<f64> {
 pub fn scale_naively(from: &[u64], shape: Shape, to: Depth, scales: &[Scale], nan: f64) -> Image {
     let scaled = from.iter().enumerate();
     let scaled = scaled.map(|(i, &key)| scales[i % scales.len()].exact(value(key, nan)));
-    let samples: Samples = match to {
-        Depth::Eight => scaled.map(|value| value as u8).collect::<Vec<u8>>().into(),
-        _ => scaled.collect::<Vec<u16>>().into(),
-    };
+    let samples = samples_from(to, scaled.map(u64::from));
     Image::new(Shape { depth: to, ..shape }, samples)
 }
 

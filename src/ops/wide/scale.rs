@@ -20,6 +20,7 @@ use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::ops::MinMax;
 use crate::ops::cpu::{CHUNK, Sample};
 use crate::ops::quotient::sample;
+use crate::ops::samples_from;
 use anyhow::{Result, bail};
 use rayon::prelude::*;
 
@@ -150,10 +151,7 @@ pub fn naive(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) 
         };
         scales[i % scales.len()].exact(shape.depth, sample)
     });
-    let samples: Samples = match to {
-        Depth::Eight => scaled.map(|value| value as u8).collect::<Vec<u8>>().into(),
-        _ => scaled.collect::<Vec<u16>>().into(),
-    };
+    let samples = samples_from(to, scaled.map(u64::from));
     Image::new(Shape { depth: to, ..shape }, samples)
 }
 
