@@ -199,7 +199,8 @@ pub trait Bound: Sync {
     /// The same result from a GPU, queued on the job's stream and left in device memory.
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>>;
 
-    /// Ranges and warnings for the user; called once the statistics are on the host.
+    /// The ranges, warnings and record of the result. Called after the operation has run and the statistics are on the
+    /// host: some of it is known only then.
     fn summary(&self) -> Summary {
         Summary::default()
     }
@@ -251,8 +252,10 @@ pub enum OpResult<I = Image> {
 }
 
 impl<I> OpResult<I> {
-    /// The same result, with its image, if it has one, replaced by the result of `change`. Errors: those of
-    /// `change`.
+    /// The same result, with its image, if it has one, replaced by the result of `change`.
+    ///
+    /// # Errors
+    /// Those of `change`.
     pub fn try_map<J>(self, change: impl FnOnce(I) -> Result<J>) -> Result<OpResult<J>> {
         Ok(match self {
             OpResult::Image(image) => OpResult::Image(change(image)?),
@@ -275,15 +278,15 @@ impl<I> OpResult<I> {
     }
 }
 
-/// Facts about a result for the user.
+/// Facts about a result, for the user and for the metadata of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// The input range of each colour channel, or one range for all, in the values of the input file. Both
     /// ends are equal for channels that were left unchanged.
     pub ranges: Vec<(Number, Number)>,
-    /// Whether the user is to be told the ranges.
+    /// Whether the ranges are printed without `--verbose`.
     pub announces: bool,
-    /// How values were scaled, if that is to be stored in the file.
+    /// How values were scaled, if the file records it.
     pub stretch: Option<Stretch>,
     /// Messages for the user, without the file's name.
     pub warnings: Vec<String>,
@@ -311,10 +314,13 @@ pub struct Executed<I = Image> {
     pub summary: Summary,
 }
 
-/// Numbers from parts of an image, or from several images, that can be merged into those of the
+/// Numbers from chunks of an image, or from several images, that can be merged into those of the
 /// whole.
 pub trait Join: Sized {
-    /// Adds the numbers of another part. Errors: the parts were measured in different ways.
+    /// Adds the numbers of another chunk.
+    ///
+    /// # Errors
+    /// The chunks were measured in different ways.
     fn join(&mut self, more: &Self) -> Result<()>;
 }
 
@@ -331,7 +337,10 @@ impl<I> Join for OpResult<I> {
 }
 
 /// The definition of a complete operation on plain samples: measures its statistic and computes the
-/// result, serially. Errors: none if the operation fits the image.
+/// result, serially.
+///
+/// # Errors
+/// An image that the operation does not support.
 pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     let statistics = op.properties().statistic.naive(image);
     let types = SampleTypes::plain_for(op, &image.shape());

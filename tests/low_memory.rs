@@ -210,7 +210,7 @@ fn a_range_without_a_value_in_it_is_warned_of_in_bands() {
         &[&verb[..], &["o.npy", "--low-memory"]].concat(),
         &[],
     );
-    let sentence = "they range from 1000 to 2402";
+    let sentence = "the samples range from 1000 to 2402";
     assert!(said.stderr.contains(sentence), "{}", said.stderr);
 }
 

@@ -527,7 +527,7 @@ fn a_range_without_a_value_in_it_is_told() {
         (run.stderr, words(&written.unwrap()))
     };
     let (warning, black) = told(&["--range", "10000:20000"]);
-    let expected = "gpuimg: warning: in.tif: no sample lies in the range 10000:20000: they range from 300 to 9000\n";
+    let expected = "gpuimg: warning: in.tif: no sample lies in the range 10000:20000: the samples range from 300 to 9000\n";
     assert_eq!((warning.as_str(), &black[..]), (expected, &[0; 4][..]));
     let (warning, split) = told(&["--window", "1000:100"]);
     assert!(warning.contains("from 300 to 9000"), "{warning}");

@@ -2,8 +2,8 @@
 //! two kernels are those of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
 //! 2011): minimum and maximum in one pass, then the scale with the "+ 0.5" rounding.
 //!
-//! Exact definition, for a sample p of a channel whose range is min..=max with d = max − min:
-//! `out = lo + floor((clamp(p, min, max) − min)·(hi − lo) / d + 1/2)`, which in integers is
+//! Exact definition, for a sample p of a channel whose range is min..=max, with d = max − min and
+//! x = clamp(p, min, max) − min: `out = lo + floor(x·(hi − lo) / d + 1/2)`, which in integers is
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
 //! The range is the minimum and maximum of the samples, or two of their percentiles (`--clip`), or is
 //! given. Values of `--ignore` do not count in it.
@@ -11,9 +11,9 @@
 //! converts 32-bit samples to 16 or 8 bits (`wide`).
 
 mod lanes;
+mod narrow;
 mod range;
 mod scale;
-mod stretch;
 mod wide;
 
 use super::histogram::{Clip, Counts};
@@ -25,8 +25,8 @@ use crate::image::metadata::{Diagnostics, Effect};
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Shape, Values};
 use anyhow::{Result, anyhow, bail, ensure};
+use narrow::{BoundNormalize, RangeSource};
 pub use range::{InputRange, Range};
-use stretch::{Known, Stretch};
 
 /// Scale the range of values to the full depth, correctly rounded
 #[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
@@ -58,7 +58,7 @@ pub struct Normalize {
     #[arg(long, value_name = "LOW:HIGH", conflicts_with_all = ["range", "window"])]
     pub clip: Option<Clip>,
 
-    /// Leave out the outliers, as --clip 0.1:99.9 does, and print the range that was used
+    /// Ignore outliers, as --clip 0.1:99.9 does, and print the range that was used
     #[arg(long, conflicts_with_all = ["range", "window", "clip"])]
     #[serde(skip)]
     pub auto: bool,
@@ -100,9 +100,10 @@ impl Verb for Normalize {
     fn operation(self) -> Box<dyn Operation> {
         Box::new(Normalize {
             range: self.range.or(self.window.map(InputRange::Values)),
-            clip: match self.auto {
-                true => Some(Clip::AUTO),
-                false => self.clip,
+            clip: if self.auto {
+                Some(Clip::AUTO)
+            } else {
+                self.clip
             },
             ..self
         })
@@ -139,7 +140,7 @@ impl Verb for Normalize {
     }
 }
 
-/// Make a small 8-bit image to look at, without the outliers: normalize --auto --fit 1024 --depth 8
+/// Make a small 8-bit image to look at, ignoring outliers: normalize --auto --fit 1024 --depth 8
 #[derive(clap::Args, Clone, Debug, Default)]
 #[group(skip)]
 pub struct Preview {}
@@ -162,7 +163,7 @@ impl Verb for Preview {
         auto.operation()
     }
 
-    /// Those of `normalize` reach every branch.
+    /// None: those of `normalize` cover every branch.
     fn examples() -> Vec<Box<dyn Operation>> {
         Vec::new()
     }
@@ -230,8 +231,8 @@ impl Operation for Normalize {
                 range.fits("--range", types.read)?;
             }
         }
-        let real = |number: &&Number| !matches!(number, Number::Whole(_));
-        if let Some(number) = self.ignore.iter().find(real) {
+        let has_decimals = |number: &&Number| !matches!(number, Number::Whole(_));
+        if let Some(number) = self.ignore.iter().find(has_decimals) {
             ensure!(
                 types.read.depth.is_float(),
                 "--ignore {number} is not a whole number, but the samples are integers"
@@ -252,7 +253,9 @@ impl Operation for Normalize {
     ) -> Result<Box<dyn Bound + 'a>> {
         let read = types.read;
         if types.depth.is_wide() {
-            return Ok(Box::new(wide::Stretch::new(self, types, statistics)?));
+            return Ok(Box::new(wide::BoundNormalize::new(
+                self, types, statistics,
+            )?));
         }
         let (colours, per_channel) = (types.colours(), self.per_channel);
         let (mut warnings, mut inside) = (Vec::new(), false);
@@ -267,10 +270,10 @@ impl Operation for Normalize {
                 (ranges, counts.depth, false)
             }
             (None, Statistics::OnDevice(extremes)) => {
-                return Ok(Box::new(Stretch {
+                return Ok(Box::new(BoundNormalize {
                     op: self,
                     types,
-                    ranges: Known::OnDevice(extremes),
+                    ranges: RangeSource::OnDevice(extremes),
                 }));
             }
             (None, Statistics::None | Statistics::Wide(_)) => bail!("the range was not measured"),
@@ -279,10 +282,10 @@ impl Operation for Normalize {
         let step = depth.steps(types.depth);
         let ranges = ranges.into_iter();
         let ranges = ranges.map(|range| range.map(|sample| sample * step));
-        Ok(Box::new(Stretch {
+        Ok(Box::new(BoundNormalize {
             op: self,
             types,
-            ranges: Known::OnHost {
+            ranges: RangeSource::OnHost {
                 ranges: ranges.collect(),
                 measured,
                 inside: inside || measured,

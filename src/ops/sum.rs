@@ -9,7 +9,7 @@ pub use totals::{Exact, Printed, Total, Totals, failure};
 use super::extremes::{from_words, min_max_chunk};
 use super::min_max::{MinMax, MinMaxLanes};
 use super::wide::sum::Sums;
-use super::wide::{self, Fixed64, double, finite};
+use super::wide::{self, double, finite};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
     with_samples,
@@ -19,7 +19,7 @@ use crate::gpu::launch::normalize::Minmax;
 use crate::gpu::launch::sum as launch;
 use crate::image::metadata::Effect;
 use crate::image::simd::per_level;
-use crate::image::{Image, Samples, Shape};
+use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::cpu::{self, LANES, Sample};
 use crate::timing::Timeline;
 use anyhow::Result;
@@ -76,12 +76,14 @@ impl Bound for Sum {
         let shape = image.shape();
         if shape.depth.is_wide() {
             let sums = match image.samples() {
-                Samples::U64(samples) => self.doubles(samples, shape, double::sums_naively),
+                Samples::U64(samples) => {
+                    double::sums_naively(samples, shape.channels, self.nan.unwrap_or(0.0))
+                }
                 _ => wide::sum::naive(
                     wide::samples(image)?,
                     shape.channels,
                     shape.depth,
-                    self.stand_in(),
+                    self.replacement(),
                 ),
             };
             return self.wide_totals(shape, &wide::Extremes::naive(image), sums);
@@ -107,10 +109,12 @@ impl Bound for Sum {
             };
             let sums: Result<Sums> = timeline.host("sum", shape.bytes() as u64, || {
                 Ok(match image.samples() {
-                    Samples::U64(samples) => self.doubles(samples, shape, double::sums),
+                    Samples::U64(samples) => {
+                        double::sums(samples, shape.channels, self.nan.unwrap_or(0.0))
+                    }
                     _ => {
                         let samples = wide::samples(&image)?;
-                        wide::sum::cpu(samples, shape.channels, shape.depth, self.stand_in())
+                        wide::sum::cpu(samples, shape.channels, shape.depth, self.replacement())
                     }
                 })
             });
@@ -137,7 +141,7 @@ impl Bound for Sum {
             } else {
                 wide::Extremes::default()
             };
-            let sums = wide::on_gpu::sums(&image, self.stand_in(), job)?;
+            let sums = wide::on_gpu::sums(&image, self.replacement(), job)?;
             return self.wide_totals(shape, &extremes, sums);
         }
         let bytes = shape.bytes() as u64;
@@ -186,23 +190,9 @@ impl Sum {
         OpResult::Totals(Totals::new(shape, channels.collect()))
     }
 
-    /// The replacement for samples that are not finite; without `--nan`, no sums are reported for them.
-    fn stand_in(&self) -> u32 {
-        wide::stand_in(self.nan).unwrap_or(0)
-    }
-
-    /// The sums of 64-bit samples, which `add` finds.
-    fn doubles(
-        &self,
-        samples: &[u64],
-        shape: Shape,
-        add: impl Fn(&[u64], usize, f64) -> (Vec<Fixed64>, u64),
-    ) -> Sums {
-        let (sums, odd) = add(samples, shape.channels, self.nan.unwrap_or(0.0));
-        Sums {
-            sums: sums.into_iter().map(Exact::Double).collect(),
-            odd,
-        }
+    /// The replacement for 32-bit samples that are not finite; without `--nan`, no sums are reported for them.
+    fn replacement(&self) -> u32 {
+        wide::replacement(self.nan, Depth::Float).unwrap_or(0) as u32
     }
 
     /// The result for samples of 32 and 64 bits.
@@ -210,9 +200,9 @@ impl Sum {
         &self,
         shape: Shape,
         extremes: &wide::Extremes,
-        Sums { sums, odd }: Sums,
+        Sums { sums, nonfinite }: Sums,
     ) -> Result<OpResult<I>> {
-        wide::check_odd(odd, self.nan)?;
+        wide::check_finite(nonfinite, self.nan)?;
         let channels = sums.into_iter().enumerate().map(|(channel, sum)| Total {
             sum,
             // None where no sample is a number.

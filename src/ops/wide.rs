@@ -23,26 +23,29 @@ const LANES: usize = 24;
 // Every chunk of samples begins at lane 0.
 const _: () = assert!(cpu::LANES.is_multiple_of(LANES));
 
-/// The key that stands for NaN and infinities: of the number that the user gives for them.
-pub fn stand_in(nan: Option<f64>) -> Option<u32> {
-    nan.map(|value| number::key((value as f32).to_bits()))
+/// The sample that replaces NaN and infinities in samples of this depth, for the number that the user gives.
+pub fn replacement(nan: Option<f64>, depth: Depth) -> Option<u64> {
+    nan.map(|value| match depth {
+        Depth::Double => number::key64(value.to_bits()),
+        _ => number::key((value as f32).to_bits()).into(),
+    })
 }
 
 /// Whether a sample of this depth is not a finite number.
 #[inline(always)]
-pub fn is_odd(depth: Depth, sample: u32) -> bool {
+pub fn is_nonfinite(depth: Depth, sample: u32) -> bool {
     depth == Depth::Float && !number::FINITE.contains(&sample)
 }
 
-/// Refuses samples that are no finite numbers, unless something stands for them.
+/// Refuses samples that are not finite, unless they are replaced.
 ///
 /// # Errors
-/// How many there are, and what to do.
-pub fn check_odd(odd: u64, nan: Option<f64>) -> Result<()> {
-    let are = if odd == 1 { "is" } else { "are" };
+/// The number of samples, and what to do.
+pub fn check_finite(nonfinite: u64, nan: Option<f64>) -> Result<()> {
+    let are = if nonfinite == 1 { "is" } else { "are" };
     ensure!(
-        odd == 0 || nan.is_some(),
-        "{odd} of its samples {are} NaN or infinite (use --nan VALUE to replace them)"
+        nonfinite == 0 || nan.is_some(),
+        "{nonfinite} of its samples {are} NaN or infinite (use --nan VALUE to replace them)"
     );
     Ok(())
 }
@@ -59,10 +62,10 @@ pub fn samples(image: &Image) -> Result<&[u32]> {
     .context("its samples are not of 32 bits")
 }
 
-/// Parses the number that stands for NaN and infinities.
+/// Parses the number that replaces NaN and infinities.
 ///
 /// # Errors
-/// What is none.
+/// A text that is not a 32-bit floating-point number.
 pub fn finite(text: &str) -> Result<f64, String> {
     let value = text.trim().parse::<f64>().ok();
     let value = value.filter(|value| (*value as f32).is_finite());

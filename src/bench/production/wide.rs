@@ -102,7 +102,7 @@ fn summed(context: &BenchContext, samples: usize) -> Result<Time> {
     launch(&mut out)?;
     let found = on_gpu::totals(&context.gpu.read_words(&out)?, Depth::Float)?;
     ensure!(
-        found.sums == expected && found.odd == 0,
+        found.sums == expected && found.nonfinite == 0,
         "the sum is {found:?}, and not {expected:?}"
     );
     context.time(|| launch(&mut out))

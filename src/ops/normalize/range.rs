@@ -165,9 +165,9 @@ impl Range {
             }
             Samples::U32(samples) => {
                 let range = self.wide(values).map(|sample| sample as u32);
-                let nan = wide::stand_in(nan);
+                let nan = wide::replacement(nan, values.depth).map(|sample| sample as u32);
                 let value = |sample| match nan {
-                    Some(nan) if wide::is_odd(values.depth, sample) => nan,
+                    Some(nan) if wide::is_nonfinite(values.depth, sample) => nan,
                     _ => sample,
                 };
                 extremes_if_all_outside(samples, channels, colours, range, value)
@@ -175,7 +175,7 @@ impl Range {
             }
             Samples::U64(samples) => {
                 let range = self.wide(values);
-                let nan = nan.map(|nan| number::key64(nan.to_bits()));
+                let nan = wide::replacement(nan, values.depth);
                 let value = |sample| match nan {
                     Some(nan) if !number::FINITE64.contains(&sample) => nan,
                     _ => sample,
@@ -185,7 +185,7 @@ impl Range {
         };
         let MinMax { min, max } = span?.map(|sample| values.number(sample));
         Some(format!(
-            "no sample lies in the range {}:{}: they range from {min} to {max}",
+            "no sample lies in the range {}:{}: the samples range from {min} to {max}",
             self.min, self.max
         ))
     }
@@ -311,7 +311,7 @@ mod tests {
     use crate::image::Depth;
 
     #[test]
-    fn what_may_be_typed() {
+    fn typed_ranges_are_parsed() {
         let range = |text: &str| text.parse::<Range>();
         assert_eq!(range("0:65535"), Ok(Range::from_integers(0, 65535)));
         assert_eq!(

@@ -3,14 +3,18 @@
 /// The scale of the samples of a channel: from `min`…`max`, which are not equal, to `lo`…`hi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
+    /// The sample that becomes `lo`.
     pub(super) min: u16,
+    /// The sample that becomes `hi`.
     pub(super) max: u16,
+    /// The smallest result.
     pub(super) lo: u16,
+    /// The largest result.
     pub(super) hi: u16,
 }
 
 impl Scale {
-    /// The identity: 65535 steps to 65535 steps.
+    /// The identity, for samples of 16 bits or fewer.
     pub(super) const IDENTITY: Scale = Scale {
         min: 0,
         max: u16::MAX,

@@ -1,13 +1,13 @@
-//! `normalize` for 32- and 64-bit samples, which become 16 bits without sign, or 8.
+//! `normalize` for 32- and 64-bit samples, which become unsigned samples of 16 or 8 bits.
 
 use super::{ALL_IGNORED, Normalize, channel_description, clip_collapsed};
 use crate::gpu::job::Job;
-use crate::image::metadata::{Held, Stretch as Stretched};
-use crate::image::{Depth, Image, Samples, Shape, Values, number};
+use crate::image::metadata::{Held, Stretch};
+use crate::image::{Depth, Image, Samples, Shape, number};
 use crate::ops::histogram::Clip;
 use crate::ops::wide::extremes::Collapsed;
 use crate::ops::wide::scale::{self, Scale};
-use crate::ops::wide::{self, Extremes, check_odd, double, on_gpu};
+use crate::ops::wide::{self, Extremes, check_finite, double, on_gpu};
 use crate::ops::{Bound, DeviceImage, MinMax, OpResult, SampleTypes, Statistics, Summary};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
@@ -18,22 +18,22 @@ use std::sync::OnceLock;
 /// Ranges without the samples that `--ignore` excludes.
 #[derive(Debug, Default)]
 struct Kept {
-    /// As those of `Stretch`.
+    /// As `BoundNormalize::ranges`.
     ranges: Vec<MinMax<u64>>,
-    /// As those of `Stretch`.
+    /// As `BoundNormalize::collapsed`.
     collapsed: Vec<Option<Collapsed>>,
     /// Whether all samples are excluded.
-    nothing: bool,
+    all_ignored: bool,
 }
 
 /// Normalize bound to its input ranges.
-pub(super) struct Stretch<'a> {
+pub(super) struct BoundNormalize<'a> {
     op: &'a Normalize,
     types: SampleTypes,
-    /// In samples in memory: one of all colours, or one for each.
+    /// In samples in memory: one for all colours, or one for each.
     ranges: Vec<MinMax<u64>>,
-    /// Whether the samples were searched for NaN and infinities.
-    counted: bool,
+    /// Whether the samples are known to be finite or replaced.
+    finite: bool,
     /// For each range whose two percentiles are equal: their value, and the smallest and the largest
     /// sample.
     collapsed: Vec<Option<Collapsed>>,
@@ -46,30 +46,32 @@ pub(super) struct Stretch<'a> {
     integers: OnceLock<bool>,
 }
 
-impl<'a> Stretch<'a> {
+impl<'a> BoundNormalize<'a> {
+    /// The operation with the ranges that the user gave or that were measured.
+    ///
     /// # Errors
     /// Samples that are not finite, without a replacement.
     pub(super) fn new(
         op: &'a Normalize,
         types: SampleTypes,
         statistics: &Statistics,
-    ) -> Result<Stretch<'a>> {
+    ) -> Result<BoundNormalize<'a>> {
         let mut inside = false;
-        let (ranges, counted, collapsed) = match (op.range(&types)?, statistics) {
+        let (ranges, finite, collapsed) = match (op.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.wide(types.read)], false, Vec::new()),
             (None, Statistics::Wide(extremes)) => {
-                let only = stand_in(op.nan, types.read);
-                let ranges = extremes.ranges(types.colours(), op.per_channel, only)?;
-                inside = !extremes.percentiles && extremes.odd == 0;
+                let replacement = wide::replacement(op.nan, types.read.depth);
+                let ranges = extremes.ranges(types.colours(), op.per_channel, replacement)?;
+                inside = !extremes.percentiles && extremes.nonfinite == 0;
                 (ranges, true, extremes.collapsed.clone())
             }
             _ => bail!("the range was not measured"),
         };
-        Ok(Stretch {
+        Ok(BoundNormalize {
             op,
             types,
             ranges,
-            counted,
+            finite,
             collapsed,
             kept: OnceLock::new(),
             inside,
@@ -82,24 +84,28 @@ impl<'a> Stretch<'a> {
         self.kept.get().map_or(&self.ranges, |kept| &kept.ranges)
     }
 
-    /// Measures the ranges without ignored values, if there are any. `between` finds the percentiles of an
+    /// Measures the ranges without ignored values, if there are any. `percentiles` measures an
     /// image with one channel.
-    fn leave_out(&self, image: &Image, between: impl Fn(&Image) -> Extremes) -> Result<()> {
+    fn measure_without_ignored(
+        &self,
+        image: &Image,
+        percentiles: impl Fn(&Image) -> Extremes,
+    ) -> Result<()> {
         if self.op.ignore.is_empty() {
             return Ok(());
         }
         match image.samples() {
-            Samples::U64(samples) => self.leave_out_of(image.shape(), samples, between),
-            _ => self.leave_out_of(image.shape(), wide::samples(image)?, between),
+            Samples::U64(samples) => self.measure_kept(image.shape(), samples, percentiles),
+            _ => self.measure_kept(image.shape(), wide::samples(image)?, percentiles),
         }
         Ok(())
     }
 
-    fn leave_out_of<T: Copy + Into<u64> + Send + Sync>(
+    fn measure_kept<T: Copy + Into<u64> + Send + Sync>(
         &self,
         shape: Shape,
         samples: &[T],
-        between: impl Fn(&Image) -> Extremes,
+        percentiles: impl Fn(&Image) -> Extremes,
     ) where
         Samples: From<Vec<T>>,
     {
@@ -108,14 +114,14 @@ impl<'a> Stretch<'a> {
         let width = if self.op.per_channel { 1 } else { colours };
         let channels = (0..colours).step_by(width).map(|at| at..at + width);
         let mut kept = Kept {
-            nothing: true,
+            all_ignored: true,
             ..Kept::default()
         };
         for channels in channels {
             let first = samples[channels.start].into();
             let pixels = samples.par_chunks_exact(shape.channels);
-            let of_range = pixels.flat_map_iter(|pixel| pixel[channels.clone()].iter().copied());
-            let left: Vec<T> = of_range
+            let samples = pixels.flat_map_iter(|pixel| pixel[channels.clone()].iter().copied());
+            let left: Vec<T> = samples
                 .filter(|&sample| !ignored.contains(&sample.into()))
                 .collect();
             let shape = Shape {
@@ -124,20 +130,20 @@ impl<'a> Stretch<'a> {
                 channels: 1,
                 ..shape
             };
-            let found = between(&Image::new(shape, left.into()));
-            let range = found.ranges.first().filter(|range| !range.is_none());
-            kept.nothing &= range.is_none();
+            let measured = percentiles(&Image::new(shape, left.into()));
+            let range = measured.ranges.first().filter(|range| !range.is_none());
+            kept.all_ignored &= range.is_none();
             // If all samples are excluded, nothing is scaled.
             kept.ranges
                 .push(range.copied().unwrap_or(MinMax::one(first)));
             kept.collapsed
-                .push(found.collapsed.first().copied().flatten());
+                .push(measured.collapsed.first().copied().flatten());
         }
         self.kept.get_or_init(|| kept);
     }
 
     /// Checks whether all samples are whole numbers, if that is needed.
-    fn look(&self, samples: &[u32]) {
+    fn check_integers(&self, samples: &[u32]) {
         if self.op.undo && self.inside && self.types.read.depth == Depth::Float {
             let minus_zero = number::key((-0f32).to_bits());
             let whole = |&key: &u32| key != minus_zero && number::from_key(key).fract() == 0.0;
@@ -145,8 +151,8 @@ impl<'a> Stretch<'a> {
         }
     }
 
-    /// How values are scaled, for `--undo`.
-    fn stretched(&self) -> Option<Stretched> {
+    /// The record of how values are scaled, for `--undo`.
+    fn record(&self) -> Option<Stretch> {
         let SampleTypes { read, written, .. } = self.types;
         let held = match (self.inside, self.integers.get()) {
             (false, _) => Held::Clamped,
@@ -158,7 +164,7 @@ impl<'a> Stretch<'a> {
             .map(|range| (range.min as u32, range.max as u32))
             .collect();
         let target = self.op.target(written);
-        Stretched::new(read, &ranges, written, (target.min, target.max), held)
+        Stretch::new(read, &ranges, written, (target.min, target.max), held)
     }
 
     /// The range of each channel: one may serve all colours, and alpha has none.
@@ -196,27 +202,19 @@ impl<'a> Stretch<'a> {
 
     /// The replacement for samples that are not finite. Without it there are no such samples.
     fn nan(&self) -> u32 {
-        wide::stand_in(self.op.nan).unwrap_or(0)
+        wide::replacement(self.op.nan, self.types.read.depth).unwrap_or(0) as u32
     }
 }
 
-/// The sample that replaces those that are not finite.
-fn stand_in(nan: Option<f64>, values: Values) -> Option<u64> {
-    nan.map(|value| match values.depth {
-        Depth::Double => number::key64(value.to_bits()),
-        _ => number::key((value as f32).to_bits()).into(),
-    })
-}
-
-impl Bound for Stretch<'_> {
+impl Bound for BoundNormalize<'_> {
     fn naive(&self, image: &Image) -> Result<OpResult> {
-        check_odd(Extremes::naive(image).odd, self.op.nan)?;
+        check_finite(Extremes::naive(image).nonfinite, self.op.nan)?;
         let (shape, to) = (image.shape(), self.types.written.depth);
         if let Ok(samples) = wide::samples(image) {
-            self.look(samples);
+            self.check_integers(samples);
         }
         let clip = self.op.clip.unwrap_or(Clip::NONE);
-        self.leave_out(image, |image| {
+        self.measure_without_ignored(image, |image| {
             Extremes::percentiles_naively(image, clip, true)
         })?;
         let scaled = match image.samples() {
@@ -230,16 +228,16 @@ impl Bound for Stretch<'_> {
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
-        if !self.counted && self.op.nan.is_none() {
-            check_odd(Extremes::cpu(&image, timeline).odd, None)?;
+        if !self.finite && self.op.nan.is_none() {
+            check_finite(Extremes::cpu(&image, timeline).nonfinite, None)?;
         }
         let (shape, to) = (image.shape(), self.types.written.depth);
         if let Ok(samples) = wide::samples(&image) {
-            self.look(samples);
+            self.check_integers(samples);
         }
         let clip = self.op.clip.unwrap_or(Clip::NONE);
         let spans = RefCell::new(&mut *timeline);
-        self.leave_out(&image, |image| {
+        self.measure_without_ignored(&image, |image| {
             Extremes::percentiles(image, clip, true, &mut spans.borrow_mut())
         })?;
         let bytes = shape.bytes() + shape.samples() * to.bytes();
@@ -260,8 +258,8 @@ impl Bound for Stretch<'_> {
     }
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
-        if !self.counted && self.op.nan.is_none() && image.shape.depth == Depth::Float {
-            check_odd(Extremes::on_gpu(&image, job)?.odd, None)?;
+        if !self.finite && self.op.nan.is_none() && image.shape.depth == Depth::Float {
+            check_finite(Extremes::on_gpu(&image, job)?.nonfinite, None)?;
         }
         let to = self.types.written.depth;
         let scaled = on_gpu::scale(&image, to, &self.scales(), self.nan(), job);
@@ -273,16 +271,16 @@ impl Bound for Stretch<'_> {
         let (read, written) = (self.types.read, self.types.written.depth);
         let mut summary = Summary {
             announces: self.op.auto,
-            stretch: self.op.undo.then(|| self.stretched()).flatten(),
+            stretch: self.op.undo.then(|| self.record()).flatten(),
             ..Summary::default()
         };
         let kept = self.kept.get();
-        if kept.is_some_and(|kept| kept.nothing) {
+        if kept.is_some_and(|kept| kept.all_ignored) {
             summary.warnings.push(ALL_IGNORED.into());
         }
         let collapsed = kept.map_or(&self.collapsed, |kept| &kept.collapsed);
-        for (index, found) in collapsed.iter().enumerate() {
-            if let Some(Collapsed { percentile, whole }) = *found {
+        for (index, collapse) in collapsed.iter().enumerate() {
+            if let Some(Collapsed { percentile, whole }) = *collapse {
                 summary.warnings.push(clip_collapsed(
                     channel_description(index, collapsed.len()),
                     [percentile, whole.min, whole.max].map(|sample| read.number(sample)),

@@ -9,6 +9,7 @@
 use super::LANES;
 use super::extremes::FiniteLanes;
 use super::fixed::{Fixed64, parts64};
+use super::sum::Sums;
 use crate::image::number::{FINITE64, from_key64};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
@@ -17,6 +18,7 @@ use crate::ops::histogram::Clip;
 use crate::ops::min_max::{MinMax, MinMaxLanes};
 use crate::ops::quotient::sample;
 use crate::ops::samples_from;
+use crate::ops::sum::Exact;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
@@ -37,33 +39,33 @@ pub fn samples(image: &Image) -> Result<&[u64]> {
 
 /// Whether a sample is not a finite number.
 #[inline(always)]
-pub(super) fn is_odd(key: u64) -> bool {
+pub(super) fn is_nonfinite(key: u64) -> bool {
     !FINITE64.contains(&key)
 }
 
-/// The value of a sample, or `nan` of what is no finite number.
+/// The value of a sample, or `nan` if it is not finite.
 #[inline(always)]
 fn value(key: u64, nan: f64) -> f64 {
     let value = from_key64(key);
-    if is_odd(key) { nan } else { value }
+    if is_nonfinite(key) { nan } else { value }
 }
 
 per_level! {
     highest Avx512;
 
     pub(super) fn finite_lanes(chunk: &[u64]) -> FiniteLanes<u64> {
-        let (mut min, mut max, mut odd) = ([u64::MAX; LANES], [0; LANES], [0; LANES]);
+        let (mut min, mut max, mut nonfinite) = ([u64::MAX; LANES], [0; LANES], [0; LANES]);
         for block in chunk.chunks(LANES) {
             for (lane, &key) in block.iter().enumerate() {
-                let none = is_odd(key);
+                let none = is_nonfinite(key);
                 min[lane] = min[lane].min(if none { u64::MAX } else { key });
                 max[lane] = max[lane].max(if none { 0 } else { key });
-                odd[lane] += u64::from(none);
+                nonfinite[lane] += u64::from(none);
             }
         }
         FiniteLanes {
             range: MinMaxLanes { min, max },
-            nonfinite: odd.iter().sum(),
+            nonfinite: nonfinite.iter().sum(),
         }
     }
 }
@@ -81,7 +83,7 @@ pub(super) fn percentiles(
             let pixels = part.chunks_exact(all);
             for &key in pixels.flat_map(|pixel| &pixel[channels.clone()]) {
                 let known = key.checked_shr(shift + 16).unwrap_or(0);
-                if !is_odd(key) && known == high {
+                if !is_nonfinite(key) && known == high {
                     bins[(key >> shift & 0xffff) as usize] += 1;
                 }
             }
@@ -220,8 +222,7 @@ fn difference(a: f64, b: f64) -> Option<f64> {
     (error == 0.0 && sum.is_finite()).then_some(sum)
 }
 
-/// Scales the samples of an image by the definition. `nan` stands for samples that are no finite
-/// numbers.
+/// Scales the samples of an image by the definition. `nan` replaces samples that are not finite.
 pub fn scale_naively(from: &[u64], shape: Shape, to: Depth, scales: &[Scale], nan: f64) -> Image {
     let scaled = from.iter().enumerate();
     let scaled = scaled.map(|(i, &key)| scales[i % scales.len()].exact(value(key, nan)));
@@ -262,7 +263,7 @@ impl Scaler {
     fn new(scales: &[Scale], nan: f64) -> Scaler {
         let scales: [Scale; LANES] = std::array::from_fn(|lane| scales[lane % scales.len()]);
         let power = scales.map(|scale| match scale.max - scale.min {
-            // What a factor of 2⁻⁸ takes from the least of values is nothing in such a range.
+            // In such a range the bits that a factor of 2⁻⁸ takes from the smallest values do not matter.
             d if d > f64::MAX / 256.0 => 1.0 / 256.0,
             // Then the ends are small too.
             d if d < f64::MIN_POSITIVE * 2f64.powi(120) => 2f64.powi(200),
@@ -338,26 +339,26 @@ per_level! {
     }
 }
 
-/// The sum of each channel, and how many samples are no finite numbers, for which `nan` stands.
-pub fn sums_naively(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
-    let (mut sums, mut odd) = (vec![Fixed64::default(); channels], 0);
+/// The sum of each channel, where `nan` replaces samples that are not finite.
+pub fn sums_naively(samples: &[u64], channels: usize, nan: f64) -> Sums {
+    let (mut sums, mut nonfinite) = (vec![Fixed64::default(); channels], 0);
     for (i, &key) in samples.iter().enumerate() {
-        odd += u64::from(is_odd(key));
+        nonfinite += u64::from(is_nonfinite(key));
         sums[i % channels] = sums[i % channels].plus(Fixed64::from_f64(value(key, nan)));
     }
-    (sums, odd)
+    Sums::new(sums.into_iter().map(Exact::Double), nonfinite)
 }
 
 /// The same on all cores: mantissas are added up by their exponent.
-pub fn sums(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
+pub fn sums(samples: &[u64], channels: usize, nan: f64) -> Sums {
     let nothing = || (vec![Fixed64::default(); channels], 0);
-    let part = |chunk: &[u64]| {
+    let chunk_sums = |chunk: &[u64]| {
         // Those of a chunk have less than 2⁷¹.
         let mut tables = vec![[0i128; 2048]; channels];
-        let mut odd = 0;
+        let mut nonfinite = 0;
         for pixel in chunk.chunks_exact(channels) {
             for (&key, table) in pixel.iter().zip(&mut tables) {
-                odd += u64::from(is_odd(key));
+                nonfinite += u64::from(is_nonfinite(key));
                 let (negative, exponent, mantissa) = parts64(value(key, nan));
                 let mantissa = i128::from(mantissa);
                 table[(exponent & 0x7ff) as usize] += if negative { -mantissa } else { mantissa };
@@ -368,7 +369,7 @@ pub fn sums(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
             let parts = parts.map(|(exponent, &part)| Fixed64::from_integer(part, exponent));
             parts.fold(Fixed64::default(), Fixed64::plus)
         };
-        (tables.iter().map(sum).collect(), odd)
+        (tables.iter().map(sum).collect(), nonfinite)
     };
     let both = |mut a: (Vec<Fixed64>, u64), b: (Vec<Fixed64>, u64)| {
         let pairs = a.0.iter_mut().zip(b.0);
@@ -377,7 +378,9 @@ pub fn sums(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
         a
     };
     // Chunks begin with a whole pixel.
-    samples.par_chunks(CHUNK).map(part).reduce(nothing, both)
+    let chunks = samples.par_chunks(CHUNK).map(chunk_sums);
+    let (sums, nonfinite) = chunks.reduce(nothing, both);
+    Sums::new(sums.into_iter().map(Exact::Double), nonfinite)
 }
 
 #[cfg(test)]
@@ -438,17 +441,17 @@ mod tests {
     #[test]
     fn what_is_quick_is_exact() {
         for (index, mut values) in images().into_iter().enumerate() {
-            for odd in [false, true] {
-                if odd {
+            for nonfinite in [false, true] {
+                if nonfinite {
                     values[17] = f64::NAN;
                     values[100] = f64::INFINITY;
                 }
                 let keys: Vec<u64> = values.iter().map(|value| key64(value.to_bits())).collect();
                 for channels in 1..=4 {
-                    let extremes = Extremes::from_samples_naively(&keys, channels, is_odd);
+                    let extremes = Extremes::from_samples_naively(&keys, channels, is_nonfinite);
                     let quick = Extremes::from_samples(&keys, channels, finite_lanes);
                     assert_eq!(quick, extremes);
-                    assert_eq!(extremes.odd, if odd { 2 } else { 0 });
+                    assert_eq!(extremes.nonfinite, if nonfinite { 2 } else { 0 });
                     assert_eq!(
                         sums(&keys, channels, 0.25),
                         sums_naively(&keys, channels, 0.25)
@@ -457,7 +460,7 @@ mod tests {
                         for here in [0..1, 0..channels, channels - 1..channels] {
                             assert_eq!(
                                 percentiles(&keys, channels, here.clone(), clip),
-                                percentiles_naively(&keys, channels, here, clip, is_odd)
+                                percentiles_naively(&keys, channels, here, clip, is_nonfinite)
                             );
                         }
                     }

@@ -1,8 +1,7 @@
-//! The smallest and the largest finite sample of each channel, and how many samples are no finite
-//! numbers.
+//! The smallest and the largest finite sample of each channel, and how many samples are not finite.
 
 use super::select::{self, Channels, Half};
-use super::{LANES, check_odd, double, is_odd, samples};
+use super::{LANES, check_finite, double, is_nonfinite, samples};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::ops::cpu;
@@ -20,7 +19,7 @@ pub struct Extremes {
     /// As samples in memory. There is no sample where none is finite.
     pub ranges: Vec<MinMax<u64>>,
     /// How many samples are NaN or infinite, alpha included.
-    pub odd: u64,
+    pub nonfinite: u64,
     /// Whether the ranges are percentiles, which cannot be merged.
     pub percentiles: bool,
     /// For each range whose percentiles are one sample, although there are others.
@@ -70,13 +69,13 @@ pub(super) fn percentiles_naively<T: Unsigned + Into<u64>>(
     all: usize,
     channels: Range<usize>,
     clip: Clip,
-    is_odd: impl Fn(T) -> bool,
+    is_nonfinite: impl Fn(T) -> bool,
 ) -> Option<MinMax<u64>> {
     let pixels = samples.chunks_exact(all);
     let mut finite: Vec<T> = pixels
         .flat_map(|pixel| &pixel[channels.clone()])
         .copied()
-        .filter(|&sample| !is_odd(sample))
+        .filter(|&sample| !is_nonfinite(sample))
         .collect();
     finite.sort_unstable();
     let (low, high) = clip.ranks(finite.len() as u64);
@@ -91,19 +90,19 @@ impl Extremes {
     pub(super) fn from_samples_naively<T: Unsigned + Into<u64>>(
         samples: &[T],
         channels: usize,
-        is_odd: impl Fn(T) -> bool,
+        is_nonfinite: impl Fn(T) -> bool,
     ) -> Extremes {
-        let (mut ranges, mut odd) = (vec![MinMax::NONE; channels], 0);
+        let (mut ranges, mut nonfinite) = (vec![MinMax::NONE; channels], 0);
         for (i, &sample) in samples.iter().enumerate() {
-            if is_odd(sample) {
-                odd += 1
+            if is_nonfinite(sample) {
+                nonfinite += 1
             } else {
                 ranges[i % channels].include(sample.into());
             }
         }
         Extremes {
             ranges,
-            odd,
+            nonfinite,
             ..Extremes::default()
         }
     }
@@ -118,7 +117,7 @@ impl Extremes {
         let ranges = lanes.range.by_channel(channels).into_iter();
         Extremes {
             ranges: ranges.map(|range| range.map(T::into)).collect(),
-            odd: lanes.nonfinite,
+            nonfinite: lanes.nonfinite,
             ..Extremes::default()
         }
     }
@@ -129,10 +128,12 @@ impl Extremes {
             channels, depth, ..
         } = image.shape();
         match double::samples(image) {
-            Ok(samples) => Extremes::from_samples_naively(samples, channels, double::is_odd),
+            Ok(samples) => Extremes::from_samples_naively(samples, channels, double::is_nonfinite),
             Err(_) => {
                 let samples = samples(image).unwrap_or_default();
-                Extremes::from_samples_naively(samples, channels, |sample| is_odd(depth, sample))
+                Extremes::from_samples_naively(samples, channels, |sample| {
+                    is_nonfinite(depth, sample)
+                })
             }
         }
     }
@@ -161,18 +162,22 @@ impl Extremes {
         let percentiles =
             Extremes::from_percentiles(&shape, clip, per_channel, |channels, clip| {
                 match double::samples(image) {
-                    Ok(samples) => {
-                        percentiles_naively(samples, shape.channels, channels, clip, double::is_odd)
-                    }
+                    Ok(samples) => percentiles_naively(
+                        samples,
+                        shape.channels,
+                        channels,
+                        clip,
+                        double::is_nonfinite,
+                    ),
                     Err(_) => {
                         let samples = samples(image).unwrap_or_default();
-                        let is_odd = |sample| is_odd(shape.depth, sample);
-                        percentiles_naively(samples, shape.channels, channels, clip, is_odd)
+                        let is_nonfinite = |sample| is_nonfinite(shape.depth, sample);
+                        percentiles_naively(samples, shape.channels, channels, clip, is_nonfinite)
                     }
                 }
             });
         Extremes {
-            odd: Extremes::naive(image).odd,
+            nonfinite: Extremes::naive(image).nonfinite,
             ..percentiles
         }
     }
@@ -190,7 +195,12 @@ impl Extremes {
                 let between =
                     |channels, clip| double::percentiles(samples, shape.channels, channels, clip);
                 Extremes {
-                    odd: Extremes::from_samples(samples, shape.channels, double::finite_lanes).odd,
+                    nonfinite: Extremes::from_samples(
+                        samples,
+                        shape.channels,
+                        double::finite_lanes,
+                    )
+                    .nonfinite,
                     ..Extremes::from_percentiles(&shape, clip, per_channel, between)
                 }
             });
@@ -221,7 +231,7 @@ impl Extremes {
         let (ranges, collapsed) = groups.unzip();
         Extremes {
             ranges,
-            odd: 0,
+            nonfinite: 0,
             percentiles: true,
             collapsed,
         }
@@ -243,7 +253,7 @@ impl Extremes {
             count,
         };
         let mut selected = Extremes {
-            odd: shape.samples() as u64,
+            nonfinite: shape.samples() as u64,
             percentiles: true,
             ..Extremes::default()
         };
@@ -254,7 +264,7 @@ impl Extremes {
         };
         for channels in groups {
             let upper = counts(channels, Half::Upper)?;
-            selected.odd -= upper.iter().sum::<u64>();
+            selected.nonfinite -= upper.iter().sum::<u64>();
             let mut between = |clip| {
                 let range = select::between(&upper, clip, |half| counts(channels, half))?;
                 Ok(range.map(|range| range.map(u64::from)))
@@ -271,15 +281,15 @@ impl Extremes {
         }
         if shape.has_alpha() {
             let alpha = counts(channels(shape.colours(), 1), Half::Upper)?;
-            selected.odd -= alpha.iter().sum::<u64>();
+            selected.nonfinite -= alpha.iter().sum::<u64>();
         }
         Ok(selected)
     }
 
-    /// Joins those of another page of the same kind.
+    /// Merges those of another page of the same type.
     ///
     /// # Errors
-    /// Percentiles, which cannot be joined.
+    /// Percentiles, which cannot be merged.
     pub fn join(&mut self, more: &Extremes) -> Result<()> {
         ensure!(
             !self.percentiles && !more.percentiles,
@@ -288,21 +298,21 @@ impl Extremes {
         for (known, more) in self.ranges.iter_mut().zip(&more.ranges) {
             *known = known.merge(*more);
         }
-        self.odd += more.odd;
+        self.nonfinite += more.nonfinite;
         Ok(())
     }
 
     /// The ranges of the colour channels: one for each, or one for all.
     ///
     /// # Errors
-    /// Samples that are no finite numbers, where nothing stands for them (`only`, a sample).
+    /// Samples that are not finite, without a sample that replaces them (`replacement`).
     pub fn ranges(
         &self,
         colours: usize,
         per_channel: bool,
-        only: Option<u64>,
+        replacement: Option<u64>,
     ) -> Result<Vec<MinMax<u64>>> {
-        check_odd(self.odd, only.map(|_| 0.0))?;
+        check_finite(self.nonfinite, replacement.map(|_| 0.0))?;
         let each = self.ranges.iter().take(colours).copied();
         let ranges: Vec<MinMax<u64>> = if per_channel || self.percentiles {
             each.collect()
@@ -310,7 +320,7 @@ impl Extremes {
             vec![each.fold(MinMax::NONE, MinMax::merge)]
         };
         // Without a finite sample all are replaced.
-        let replaced = MinMax::one(only.unwrap_or(u64::MAX));
+        let replaced = MinMax::one(replacement.unwrap_or(u64::MAX));
         let range = |range: MinMax<u64>| if range.is_none() { replaced } else { range };
         Ok(ranges.into_iter().map(range).collect())
     }
@@ -350,7 +360,7 @@ fn extremes(chunk: &[u32], depth: Depth) -> FiniteLanes<u32> {
     let (min, max) = (range.min.iter().min(), range.max.iter().max());
     let mut extremes = min.into_iter().chain(max);
     // A lane without a sample has an empty range.
-    if extremes.any(|&sample| is_odd(depth, sample)) {
+    if extremes.any(|&sample| is_nonfinite(depth, sample)) {
         finite_lanes(chunk, depth)
     } else {
         FiniteLanes {
@@ -383,7 +393,7 @@ fn finite_lanes(chunk: &[u32], depth: Depth) -> FiniteLanes<u32> {
     let mut lanes = FiniteLanes::<u32>::NONE;
     for block in chunk.chunks(LANES) {
         for (lane, &sample) in block.iter().enumerate() {
-            if is_odd(depth, sample) {
+            if is_nonfinite(depth, sample) {
                 lanes.nonfinite += 1
             } else {
                 lanes.range.min[lane] = lanes.range.min[lane].min(sample);

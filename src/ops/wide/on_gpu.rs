@@ -43,7 +43,7 @@ impl Extremes {
         };
         Ok(Extremes {
             ranges: pairs[..shape.channels].iter().map(range).collect(),
-            odd: count.wrapping_add(1),
+            nonfinite: count.wrapping_add(1),
             ..Extremes::default()
         })
     }
@@ -126,14 +126,14 @@ pub fn sums(image: &DeviceImage, nan: u32, job: &mut Job) -> Result<Sums> {
 /// # Errors
 /// No words.
 pub fn totals(words: &[u64], depth: Depth) -> Result<Sums> {
-    let (&odd, parts) = words.split_last().context("no words")?;
+    let (&nonfinite, parts) = words.split_last().context("no words")?;
     let (parts, _) = parts.as_chunks::<2>();
     let sum = |parts: &[[u64; 2]]| match depth {
         Depth::Float => Exact::Real(real(parts)),
         _ => Exact::Whole(i128::from(parts[0][0]) + (i128::from(parts[0][1] as i64) << 32)),
     };
     let sums = parts.chunks(EXPONENTS as usize).map(sum).collect();
-    Ok(Sums { sums, odd })
+    Ok(Sums { sums, nonfinite })
 }
 
 /// The sum of (low + 2³²·high)·2^(e − 149), where `high` has a sign, over the exponents e.

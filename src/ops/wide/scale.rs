@@ -13,7 +13,7 @@
 //! all) the comparison above decides between the two candidates.
 
 use super::extremes::is_flat;
-use super::{Fixed, LANES, is_odd};
+use super::{Fixed, LANES, is_nonfinite};
 use crate::gpu::launch::wide_stretch::Scaling;
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
@@ -140,11 +140,10 @@ impl Scale {
     }
 }
 
-/// Scales the samples of an image by the definition. `nan` stands for samples that are no finite
-/// numbers.
+/// Scales the samples of an image by the definition. `nan` replaces samples that are not finite.
 pub fn naive(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) -> Image {
     let scaled = from.iter().enumerate().map(|(i, &sample)| {
-        let sample = if is_odd(shape.depth, sample) {
+        let sample = if is_nonfinite(shape.depth, sample) {
             nan
         } else {
             sample
@@ -174,7 +173,7 @@ pub fn cpu(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) ->
 /// The constants of each lane, laid out for vector instructions.
 struct Lanes {
     depth: Depth,
-    /// What stands for samples that are no finite numbers.
+    /// Replaces samples that are not finite.
     nan: u32,
     scales: [Scale; LANES],
     /// The values of `min` and `max`; of integers, 0 and d.
@@ -230,7 +229,7 @@ impl Lanes {
 
     /// The result of one.
     fn decided<T: Sample>(&self, key: u32, lane: usize) -> T {
-        let key = if is_odd(self.depth, key) {
+        let key = if is_nonfinite(self.depth, key) {
             self.nan
         } else {
             key
@@ -274,8 +273,8 @@ per_level! {
             let (mut out, mut far) = ([T::ZERO; LANES], [0.0; LANES]);
             for lane in 0..LANES {
                 let key = from[lane];
-                let odd = key.wrapping_sub(least) > most - least;
-                let y = lanes.lifted(value(if odd { lanes.nan } else { key }), lane);
+                let nonfinite = key.wrapping_sub(least) > most - least;
+                let y = lanes.lifted(value(if nonfinite { lanes.nan } else { key }), lane);
                 let whole = y.floor();
                 far[lane] = (y - whole - 0.5).abs();
                 out[lane] = sample(whole + lanes.lo[lane]);

@@ -1,7 +1,7 @@
 //! The samples at two ranks among all, without sorting them: their upper halves are counted, then the
 //! lower halves of those samples whose upper half is that of a rank.
 
-use super::is_odd;
+use super::is_nonfinite;
 use crate::image::Depth;
 use crate::ops::MinMax;
 use crate::ops::histogram::Clip;
@@ -62,7 +62,7 @@ pub(super) fn between<E>(
 
 /// How many finite samples fall into each bin, counted on all cores.
 pub(super) fn counts(samples: &[u32], depth: Depth, channels: Channels, half: Half) -> Vec<u64> {
-    let finite = |sample: u32| !is_odd(depth, sample);
+    let finite = |sample: u32| !is_nonfinite(depth, sample);
     match half {
         Half::Upper => {
             let bin = |sample: u32| finite(sample).then_some(sample >> 16);

@@ -6,7 +6,7 @@
 //! one, by their exponent, as whole numbers of 24 bits.
 
 use super::fixed::{Fixed, parts};
-use super::{LANES, is_odd};
+use super::{LANES, is_nonfinite};
 use crate::image::simd::per_level;
 use crate::image::{Depth, number};
 use crate::ops::cpu;
@@ -21,36 +21,44 @@ const SPREAD: u32 = 20;
 /// The exponent of NaN and infinities.
 const ODD: u32 = 255;
 
-/// The sums of the channels' samples, and how many samples are no finite numbers.
-#[derive(Debug)]
+/// The sums of the channels' samples, and how many samples are not finite.
+#[derive(Debug, PartialEq)]
 pub struct Sums {
     /// Of each channel.
     pub sums: Vec<Exact>,
     /// Of all channels.
-    pub odd: u64,
+    pub nonfinite: u64,
 }
 
-/// The definition; `nan` stands for samples that are no finite numbers.
+impl Sums {
+    /// From the sum of each channel.
+    pub(super) fn new(sums: impl Iterator<Item = Exact>, nonfinite: u64) -> Sums {
+        let sums = sums.collect();
+        Sums { sums, nonfinite }
+    }
+}
+
+/// The definition; `nan` replaces samples that are not finite.
 pub fn naive(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
     let mut sums = vec![Exact::zero(depth); channels];
-    let mut odd = 0;
+    let mut nonfinite = 0;
     for (i, &sample) in samples.iter().enumerate() {
-        let is_odd = is_odd(depth, sample);
-        odd += u64::from(is_odd);
-        let sample = if is_odd { nan } else { sample };
+        let is_nonfinite = is_nonfinite(depth, sample);
+        nonfinite += u64::from(is_nonfinite);
+        let sample = if is_nonfinite { nan } else { sample };
         let one = match depth {
             Depth::Float => Exact::Real(Fixed::from_key(sample)),
             _ => Exact::Whole(sample.into()),
         };
         sums[i % channels] = sums[i % channels].plus(one);
     }
-    Sums { sums, odd }
+    Sums { sums, nonfinite }
 }
 
 /// The same on all cores.
 pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
     let mut sums = vec![Exact::zero(depth); channels];
-    let mut odd = 0;
+    let mut nonfinite = 0;
     match depth {
         Depth::Float => {
             let add = |mut a: Reals, b: Reals| {
@@ -58,7 +66,7 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
                     .iter_mut()
                     .zip(b.sums)
                     .for_each(|(a, b)| *a = a.plus(b));
-                a.odd += b.odd;
+                a.nonfinite += b.nonfinite;
                 a
             };
             let chunk = |chunk: &[u32]| match channels {
@@ -70,7 +78,7 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
             let found = cpu::reduce(samples, Reals::default(), chunk, add);
             let both = sums.iter_mut().zip(found.sums);
             both.for_each(|(sum, found)| *sum = Exact::Real(found));
-            odd = found.odd;
+            nonfinite = found.nonfinite;
         }
         _ => {
             let add = |mut a: [u128; LANES], b: [u128; LANES]| {
@@ -83,7 +91,7 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
             }
         }
     }
-    Sums { sums, odd }
+    Sums { sums, nonfinite }
 }
 
 /// The sums of floating-point samples.
@@ -91,8 +99,8 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
 struct Reals {
     /// Of each channel; those after the last are 0.
     sums: [Fixed; 4],
-    /// How many samples are no finite numbers.
-    odd: u64,
+    /// How many samples are not finite.
+    nonfinite: u64,
 }
 
 /// Those of a chunk.
@@ -110,10 +118,10 @@ fn reals<const C: usize>(chunk: &[u32], nan: u32) -> Reals {
                     tables[0][lane % C][exponent] += (sum * factor) as i64;
                 }
             }
-            None => found.odd += one_by_one(rows.as_flattened(), nan, &mut tables),
+            None => found.nonfinite += one_by_one(rows.as_flattened(), nan, &mut tables),
         }
     }
-    found.odd += one_by_one(rest, nan, &mut tables);
+    found.nonfinite += one_by_one(rest, nan, &mut tables);
     for (channel, sum) in found.sums.iter_mut().take(C).enumerate() {
         for exponent in 0..=253 {
             let all: i64 = tables.iter().map(|table| table[channel][exponent]).sum();
@@ -130,14 +138,14 @@ fn reals<const C: usize>(chunk: &[u32], nan: u32) -> Reals {
     found
 }
 
-/// Adds samples to the tables; returns how many are no finite numbers.
+/// Adds samples to the tables; returns how many are not finite.
 fn one_by_one<const C: usize>(samples: &[u32], nan: u32, tables: &mut [[[i64; 256]; C]; 2]) -> u64 {
-    let mut odd = 0;
+    let mut nonfinite = 0;
     let mut add = |pixel: &[u32; C], which: usize| {
         for (&key, table) in pixel.iter().zip(&mut tables[which]) {
-            let is_odd = is_odd(Depth::Float, key);
-            odd += u64::from(is_odd);
-            let (negative, exponent, mantissa) = parts(if is_odd { nan } else { key });
+            let is_nonfinite = is_nonfinite(Depth::Float, key);
+            nonfinite += u64::from(is_nonfinite);
+            let (negative, exponent, mantissa) = parts(if is_nonfinite { nan } else { key });
             let mantissa = i64::from(mantissa);
             table[(exponent & 0xff) as usize] += if negative { -mantissa } else { mantissa };
         }
@@ -149,10 +157,10 @@ fn one_by_one<const C: usize>(samples: &[u32], nan: u32, tables: &mut [[[i64; 25
         add(second, 1);
     }
     rest.iter().for_each(|pixel| add(pixel, 0));
-    odd
+    nonfinite
 }
 
-/// What a block of at most `ROWS` rows is in f64.
+/// The sums of a block of at most `ROWS` rows in f64, and the range of its magnitudes.
 struct Block {
     sums: [f64; LANES],
     /// The bits of the largest magnitude.
@@ -238,8 +246,8 @@ mod tests {
                     };
                     let mut samples: Vec<u32> =
                         (0..count).map(|i| number::key(sample(i))).collect();
-                    for odd in [0, 1] {
-                        if odd == 1 {
+                    for nonfinite in [0, 1] {
+                        if nonfinite == 1 {
                             samples[count / 2] = number::key(f32::NAN.to_bits());
                         }
                         for rows in samples.as_chunks::<LANES>().0.chunks(ROWS) {
@@ -254,7 +262,7 @@ mod tests {
                             let is = cpu(samples, channels, Depth::Float, nan);
                             let expected = naive(samples, channels, Depth::Float, nan);
                             assert_eq!(is.sums, expected.sums, "{low} {spread} {count} {channels}");
-                            assert_eq!(is.odd, expected.odd);
+                            assert_eq!(is.nonfinite, expected.nonfinite);
                         }
                     }
                 }

@@ -6,7 +6,7 @@ use super::{Normalize, channel_description};
 use crate::gpu::job::Job;
 use crate::gpu::launch::normalize as launch;
 use crate::image::Image;
-use crate::image::metadata::{Held, Stretch as Stretched};
+use crate::image::metadata::{Held, Stretch};
 use crate::ops::extremes::DeviceExtremes;
 use crate::ops::{
     Bound, DeviceImage, MinMax, OpResult, SampleTypes, Summary, samples_from, with_samples,
@@ -15,16 +15,16 @@ use crate::timing::Timeline;
 use anyhow::{Context, Result};
 
 /// Normalize bound to its input ranges.
-pub(super) struct Stretch<'a> {
+pub(super) struct BoundNormalize<'a> {
     pub op: &'a Normalize,
     pub types: SampleTypes,
-    pub ranges: Known<'a>,
+    pub ranges: RangeSource<'a>,
 }
 
 /// The ranges, on the host or in device memory.
-pub(super) enum Known<'a> {
+pub(super) enum RangeSource<'a> {
     OnHost {
-        /// In the values of samples in memory.
+        /// In samples in memory: one for all colours, or one for each.
         ranges: Vec<MinMax<u16>>,
         /// Whether the ranges are the exact extremes of the samples, so that nothing needs
         /// clamping.
@@ -37,12 +37,12 @@ pub(super) enum Known<'a> {
     OnDevice(&'a DeviceExtremes),
 }
 
-impl Stretch<'_> {
+impl BoundNormalize<'_> {
     /// The ranges, if the host has them.
     fn ranges(&self) -> Option<&[MinMax<u16>]> {
         match &self.ranges {
-            Known::OnHost { ranges, .. } => Some(ranges),
-            Known::OnDevice(_) => None,
+            RangeSource::OnHost { ranges, .. } => Some(ranges),
+            RangeSource::OnDevice(_) => None,
         }
     }
 
@@ -62,8 +62,8 @@ impl Stretch<'_> {
         Ok((0..self.types.channels).map(scale).collect())
     }
 
-    /// How values are scaled, for `--undo`.
-    fn stretched(&self, ranges: &[MinMax<u16>], inside: bool) -> Option<Stretched> {
+    /// The record of how values are scaled, for `--undo`.
+    fn record(&self, ranges: &[MinMax<u16>], inside: bool) -> Option<Stretch> {
         let SampleTypes { read, written, .. } = self.types;
         let step = read.depth.steps(self.types.depth);
         let ranges = ranges.iter();
@@ -73,7 +73,7 @@ impl Stretch<'_> {
         let target = self.op.target(written);
         let target = (target.min, target.max);
         let held = if inside { Held::Inside } else { Held::Clamped };
-        Stretched::new(read, &ranges, written, target, held)
+        Stretch::new(read, &ranges, written, target, held)
     }
 
     /// The ranges in the kernels' form: for each channel, min and full − max.
@@ -85,7 +85,7 @@ impl Stretch<'_> {
     }
 }
 
-impl Bound for Stretch<'_> {
+impl Bound for BoundNormalize<'_> {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let (shape, scales) = (image.shape(), self.scales()?);
         let scaled = (0..shape.samples()).map(|i| {
@@ -112,12 +112,12 @@ impl Bound for Stretch<'_> {
         let bytes = shape.bytes() as u64;
         let scale = job.kernel::<launch::Scale>(&shape.sample_form())?;
         let target = self.op.target(self.types.written);
-        let sent;
+        let on_gpu;
         let ranges = match &self.ranges {
-            Known::OnDevice(extremes) => &extremes.words,
-            Known::OnHost { ranges, .. } => {
-                sent = job.words(&self.kernel_ranges(ranges))?;
-                &sent
+            RangeSource::OnDevice(extremes) => &extremes.words,
+            RangeSource::OnHost { ranges, .. } => {
+                on_gpu = job.words(&self.kernel_ranges(ranges))?;
+                &on_gpu
             }
         };
         let grid = u32::try_from(bytes.div_ceil(4096))?;
@@ -136,7 +136,7 @@ impl Bound for Stretch<'_> {
 
     /// The ranges in values of the input file, and a warning if one of them is flat.
     fn summary(&self) -> Summary {
-        let Known::OnHost {
+        let RangeSource::OnHost {
             ranges,
             measured,
             inside,
@@ -148,11 +148,7 @@ impl Bound for Stretch<'_> {
         let mut summary = Summary {
             warnings: warnings.clone(),
             announces: self.op.auto,
-            stretch: self
-                .op
-                .undo
-                .then(|| self.stretched(ranges, *inside))
-                .flatten(),
+            stretch: self.op.undo.then(|| self.record(ranges, *inside)).flatten(),
             ..Summary::default()
         };
         for (index, &MinMax { min, max }) in ranges.iter().enumerate() {
