@@ -1,6 +1,6 @@
-//! Many images made into one: `project`, and the frames of `calibrate`. Every input is inspected
-//! before pixels are read (`set`), so that what does not belong to the others is named at once; then
-//! the workers of a batch read the images, each folded into the result as it comes.
+//! Combines many images into one: `project`, and the frames of `calibrate`. Every input is inspected
+//! before pixels are read (`set`), so that an input of another type is reported at once; then
+//! the workers of a batch read the images and fold each into the result.
 //!
 //! A median needs all images at once (`median`).
 
@@ -28,8 +28,8 @@ use crate::os::outcome::Outcome;
 use crate::timing::{FileCounts, Report as Times, Timeline};
 use anyhow::{Context, Error, Result, bail, ensure};
 pub use image_type::ImageType;
-use partial::Known;
 pub use partial::Partial;
+use partial::PartialImages;
 pub use set::Set;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -40,17 +40,17 @@ use std::time::Instant;
 pub struct First {
     /// Its file.
     pub path: PathBuf,
-    /// Its place among the inputs, from 0.
+    /// Its index among the inputs.
     pub index: usize,
-    /// What all images of the set have in common.
-    pub kind: ImageType,
+    /// The type of all images of the set.
+    pub image_type: ImageType,
     /// Its metadata.
     pub metadata: Metadata,
     /// Bytes of its metadata in the file.
     pub bytes: u64,
     /// The format of its file.
     pub format: &'static dyn Format,
-    /// What its metadata do not keep.
+    /// Messages about metadata that could not be read.
     pub diagnostics: Diagnostics,
 }
 
@@ -70,7 +70,7 @@ impl First {
         CombinedImage {
             transform: Transform {
                 effect: Effect::Arithmetic,
-                from: self.kind.shape,
+                from: self.image_type.shape,
                 to: image.shape(),
                 pages: 1,
                 whole: pages == 1,
@@ -85,7 +85,7 @@ impl First {
     }
 }
 
-/// What the metadata of all images of a set say.
+/// The metadata that the images of a set share.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// The largest value of the samples, if each image has one.
@@ -95,7 +95,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What those of a page say, which may be the only one of its file.
+    /// Those of a page, which may be the only one of its file.
     fn new(metadata: &Metadata, is_only_page: bool) -> Facts {
         Facts {
             maxval: metadata.maxval,
@@ -111,26 +111,31 @@ impl Facts {
     }
 }
 
-/// What a set of images gave.
-enum Gathered {
+/// The images of a set, combined.
+enum Combined {
     /// The result.
     Image(Image),
-    /// Numbers that make the result, or can be joined with others before.
+    /// The numbers that the result is computed from; those of other images can be merged into them first.
     Numbers(Accumulator),
 }
 
-/// What was gathered of a set, what the metadata of its images say, the first of them, and how many there
-/// are.
-type Results = (Gathered, Facts, First, usize);
+/// A set of images that has been read.
+struct SetResult {
+    combined: Combined,
+    facts: Facts,
+    first: First,
+    /// How many images the set has.
+    pages: usize,
+}
 
-/// The image that an accumulator's numbers make.
+/// The image that an accumulator's numbers result in.
 ///
 /// # Errors
 /// A sum that does not fit, and a GPU's.
-fn finished(how: Projection, numbers: Accumulator) -> Result<Image> {
+fn finish(how: Projection, numbers: Accumulator) -> Result<Image> {
     let images = plural(numbers.images(), "image");
-    let finished = numbers.finish();
-    finished.with_context(|| format!("cannot project {images} ({})", how.name()))
+    let image = numbers.finish();
+    image.with_context(|| format!("cannot project {images} ({})", how.name()))
 }
 
 /// A projection of a set of images.
@@ -147,8 +152,8 @@ pub struct Projecting<'a> {
 }
 
 impl Projecting<'_> {
-    /// Makes one image of all inputs; `check` may refuse it when only the first image's metadata are
-    /// known. A bad input is named; then there is no result, unless `--keep-going` leaves it out.
+    /// Combines all inputs into one image; `check` may refuse it when only the first image's metadata are
+    /// known. A bad input is reported; then there is no result, unless `--keep-going` leaves it out.
     ///
     /// # Errors
     /// A device's, too many images, a sum that does not fit.
@@ -160,8 +165,8 @@ impl Projecting<'_> {
         Ok((made.pop(), outcome))
     }
 
-    /// Makes one image of all inputs, or of the only one an image of the pages along an axis for each place
-    /// on the others; none for a bad input, as with `run`.
+    /// Combines all inputs into one image. With an axis, combines the pages of the only input along it, into an image for each
+    /// position on the other axes. There is no image for a bad input, as with `run`.
     ///
     /// # Errors
     /// Those of `run`, and a file whose metadata do not name the axis.
@@ -171,37 +176,38 @@ impl Projecting<'_> {
         check: impl FnOnce(&First) -> Result<()>,
     ) -> Result<(Vec<CombinedImage>, Outcome)> {
         let mut all = Vec::new();
-        let mut take = |(gathered, facts, first, pages): Results| {
-            let image = match gathered {
-                Gathered::Image(image) => image,
-                Gathered::Numbers(numbers) => finished(self.op.how, numbers)?,
+        let mut keep = |set: SetResult| {
+            let image = match set.combined {
+                Combined::Image(image) => image,
+                Combined::Numbers(numbers) => finish(self.op.how, numbers)?,
             };
-            all.push(first.projection(self.op.how, image, &facts, pages));
+            let projection = (set.first).projection(self.op.how, image, &set.facts, set.pages);
+            all.push(projection);
             Ok(())
         };
-        let (failed, outcome) = self.gather(axis, check, &mut take)?;
+        let (failed, outcome) = self.combine(axis, check, &mut keep)?;
         let images = all.len();
         if axis.is_some() {
             if failed > 0 {
                 return Ok((Vec::new(), outcome));
             }
             for made in &mut all {
-                // The metadata tell of these images already.
+                // The metadata describe these images already.
                 (made.transform.pages, made.transform.whole) = (images, true);
             }
         }
         Ok((all, outcome))
     }
 
-    /// What all inputs give as one part of a set, to be joined with the others; `place` tells the place
-    /// of an input in the whole set. `None` for a bad input, as with `run`.
+    /// Combines all inputs as one part of a set, to be merged with the others; `index_in_set` gives the index of an input
+    /// in the whole set. `None` for a bad input, as with `run`.
     ///
     /// # Errors
     /// A device's, too many images, a median.
     pub fn partial(
         &self,
         shard: Option<Shard>,
-        place: impl Fn(usize) -> u64,
+        index_in_set: impl Fn(usize) -> u64,
     ) -> Result<(Option<Partial>, Outcome)> {
         if self.items.items.is_empty() && self.items.unread.is_empty() && shard.is_some() {
             return Ok((
@@ -209,37 +215,37 @@ impl Projecting<'_> {
                 Outcome::Done,
             ));
         }
-        let mut found = None;
-        let mut take = |all| {
-            found = Some(all);
+        let mut result = None;
+        let mut keep = |set| {
+            result = Some(set);
             Ok(())
         };
-        let (failed, outcome) = self.gather(None, |_| Ok(()), &mut take)?;
-        let Some((gathered, facts, first, pages)) = found else {
+        let (failed, outcome) = self.combine(None, |_| Ok(()), &mut keep)?;
+        let Some(set) = result else {
             return Ok((None, outcome));
         };
-        let Gathered::Numbers(numbers) = gathered else {
+        let Combined::Numbers(numbers) = set.combined else {
             bail!("a median needs all images at once and cannot be computed in parts");
         };
-        let known = Known {
-            first: (place(first.index), std::path::absolute(&first.path)?),
-            kind: first.kind,
-            pages: pages as u64,
-            facts,
+        let images = PartialImages {
+            first_index: index_in_set(set.first.index),
+            first_path: std::path::absolute(&set.first.path)?,
+            image_type: set.first.image_type,
+            pages: set.pages as u64,
+            facts: set.facts,
             numbers,
         };
-        let mut partial = Partial::new(*self.op, shard, self.items.set, Some(known));
+        let mut partial = Partial::new(*self.op, shard, self.items.set, Some(images));
         partial.failed = failed as u64;
         Ok((Some(partial), outcome))
     }
 
-    /// Reads all inputs, calls `take` with what they give, for each image that is to be made, and counts
-    /// those that failed.
-    fn gather(
+    /// Reads all inputs, calls `keep` for each image of the result, and counts the inputs that failed.
+    fn combine(
         &self,
         axis: Option<Axis>,
         check: impl FnOnce(&First) -> Result<()>,
-        take: &mut dyn FnMut(Results) -> Result<()>,
+        keep: &mut dyn FnMut(SetResult) -> Result<()>,
     ) -> Result<(usize, Outcome)> {
         let (items, begun) = (self.items, Instant::now());
         let verbosity = Verbosity {
@@ -249,7 +255,7 @@ impl Projecting<'_> {
         let mut progress = Progress::new(items.items.len(), verbosity, false);
         let goes_on = self.common.reading.keep_going;
         let (set, mut failed) =
-            Set::look(self.op.how, axis, items, &self.common.reading, &progress);
+            Set::inspect(self.op.how, axis, items, &self.common.reading, &progress);
         let Some(set) = set.filter(|_| failed == 0 || goes_on) else {
             return Ok((failed, Outcome::SomeFailed));
         };
@@ -266,14 +272,19 @@ impl Projecting<'_> {
                 pages <= MOST_IMAGES,
                 "cannot project {pages} images: the limit is {MOST_IMAGES}"
             );
-            let made = match self.op.how {
+            let combined = match self.op.how {
                 Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
                 _ => self.accumulate(&set, &mut progress, &mut times, &mut failed),
             };
-            let Some((gathered, facts)) = made?.filter(|_| failed == 0 || goes_on) else {
+            let Some((combined, facts)) = combined?.filter(|_| failed == 0 || goes_on) else {
                 break;
             };
-            take((gathered, facts, set.first, pages))?;
+            keep(SetResult {
+                combined,
+                facts,
+                first: set.first,
+                pages,
+            })?;
         }
         progress.finish(0);
         if let Some(form) = &self.common.stats {
@@ -305,20 +316,20 @@ impl Projecting<'_> {
     /// The workers, whose images take at most `memory` bytes.
     fn workers(&self, device: Choice, memory: u64) -> Workers {
         let reading = self.common.reading;
-        // Images wait for one another to be added, and so one GPU serves all.
+        // Images are added one at a time, so one GPU is enough.
         let gpus = (1, self.common.stats.is_some());
         Workers::new(device, self.options.threads(), memory, reading, gpus)
     }
 
-    /// A projection of which the images so far are kept as one.
+    /// A projection that folds each image into numbers of one image's size.
     fn accumulate(
         &self,
         set: &Set,
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
-    ) -> Result<Option<(Gathered, Facts)>> {
-        let ImageType { shape, signed, .. } = set.first.kind;
+    ) -> Result<Option<(Combined, Facts)>> {
+        let ImageType { shape, signed, .. } = set.first.image_type;
         let known = Accumulator::new(*self.op, shape, signed)?;
         let memory = self.options.memory();
         let left = memory.saturating_sub(Accumulator::memory(*self.op, &shape));
@@ -344,14 +355,14 @@ impl Projecting<'_> {
         };
         let read = set.read(&workers, &mut *progress, true, times, &add)?;
         *failed += read.failed.len();
-        self.tell_device(
+        self.report_device(
             progress,
             &device.into_inner().unwrap_or_else(PoisonError::into_inner),
         );
-        Ok((read.facts).map(|facts| (Gathered::Numbers(known), facts)))
+        Ok((read.facts).map(|facts| (Combined::Numbers(known), facts)))
     }
 
-    fn tell_fallback(&self, progress: &Progress, error: &Error) {
+    fn report_fallback(&self, progress: &Progress, error: &Error) {
         let cause = error.root_cause();
         progress.mention(&format!(
             "gpuimg: {}: processed on the CPU because the GPU failed: {cause}",
@@ -359,7 +370,7 @@ impl Projecting<'_> {
         ));
     }
 
-    fn tell_device(&self, progress: &Progress, device: &str) {
+    fn report_device(&self, progress: &Progress, device: &str) {
         if self.common.verbose && !self.options.verbosity.quiet && !device.is_empty() {
             progress.say(&format!("gpuimg: {}: {device}", self.op.how.name()));
         }

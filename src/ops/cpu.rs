@@ -84,12 +84,13 @@ impl Sample for u16 {
     }
 }
 
-/// What was found in the lower and the upper halves of words, in the order of the samples in memory.
+/// The results of the lower and the upper halves of words, in the order of the samples in memory.
 #[inline(always)]
 fn neighbours<T>(low: T, high: T) -> [T; 2] {
-    match cfg!(target_endian = "big") {
-        true => [high, low],
-        false => [low, high],
+    if cfg!(target_endian = "big") {
+        [high, low]
+    } else {
+        [low, high]
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the images of a projection have in common.
+//! The type that the images of a projection share.
 
 use crate::image::metadata::{Alpha, Metadata};
 use crate::image::{Depth, Shape};
@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What images must have in common, so that their samples can be compared place by place.
+/// The properties that images must share, so that their samples can be compared pixel by pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageType {
     /// Width, height, channels and depth.
@@ -19,7 +19,7 @@ pub struct ImageType {
 }
 
 impl ImageType {
-    /// The kind of a page of this shape.
+    /// The type of a page of this shape.
     pub fn from_page(shape: Shape, metadata: &Metadata) -> ImageType {
         ImageType {
             shape,
@@ -35,7 +35,7 @@ impl ImageType {
     }
 }
 
-/// A kind as it is written down.
+/// An image type as `.partial` files store it.
 #[derive(Serialize, Deserialize)]
 pub struct ImageTypeRecord {
     width: u64,
@@ -49,7 +49,7 @@ pub struct ImageTypeRecord {
 }
 
 impl ImageType {
-    /// The kind, to be written down.
+    /// The type, as `.partial` files store it.
     pub fn record(&self) -> ImageTypeRecord {
         ImageTypeRecord {
             width: self.shape.width as u64,
@@ -63,7 +63,7 @@ impl ImageType {
         }
     }
 
-    /// The kind that was written down.
+    /// The type in a `.partial` file.
     ///
     /// # Errors
     /// A shape that no image has.

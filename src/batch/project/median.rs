@@ -1,8 +1,8 @@
-//! The median of many images, which needs all of them at once. Where memory does not hold them, it is made
-//! of a range of samples after the other, and every input is read once for each range.
+//! The median of many images, which needs all of them at once. If they do not fit in memory, it is computed
+//! for one range of samples at a time, and every input is read once for each range.
 
 use super::set::{Read, Set};
-use super::{Facts, Gathered, Projecting};
+use super::{Combined, Facts, Projecting};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::engine::Resources;
@@ -16,15 +16,15 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 impl Projecting<'_> {
-    /// A median: of as many samples at a time as memory holds of all images.
+    /// The median of all images, for as many samples at a time as fit in memory.
     pub(super) fn median(
         &self,
         set: &Set,
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
-    ) -> Result<Option<(Gathered, Facts)>> {
-        let shape = set.first.kind.shape;
+    ) -> Result<Option<(Combined, Facts)>> {
+        let shape = set.first.image_type.shape;
         let (samples, memory) = (shape.samples(), self.options.memory());
         let each = (set.pages() * shape.depth.bytes()) as u64;
         // The other half is for the images that are being decoded.
@@ -46,15 +46,15 @@ impl Projecting<'_> {
         let mut out = Samples::any(&shape)?;
         let mut first: Option<Read> = None;
         for (pass, range) in ranges.into_iter().enumerate() {
-            let pieces = Mutex::new(Vec::new());
+            let stack = Mutex::new(Vec::new());
             let keep = |image: Image, _: &Resources, _: &mut Timeline| {
-                let piece = sample_range(image, &shape, &range)?;
-                let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
-                pieces.push(piece);
+                let samples = sample_range(image, &shape, &range)?;
+                let mut stack = stack.lock().unwrap_or_else(PoisonError::into_inner);
+                stack.push(samples);
                 Ok(())
             };
             let read = set.read(&workers, &mut *progress, pass == 0, times, &keep)?;
-            let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let stack = stack.into_inner().unwrap_or_else(PoisonError::into_inner);
             match &first {
                 None => {
                     *failed += read.failed.len();
@@ -62,40 +62,40 @@ impl Projecting<'_> {
                 }
                 Some(first) => set.changed(first, &read).map_or(Ok(()), Err)?,
             }
-            if pieces.is_empty() {
+            if stack.is_empty() {
                 return Ok(None);
             }
             let mut timeline = Timeline::default();
-            let bytes = (pieces.len() * range.len() * shape.depth.bytes()) as u64;
+            let bytes = (stack.len() * range.len() * shape.depth.bytes()) as u64;
             let work = Work {
                 touched: 8 * bytes,
                 transferred: bytes,
                 ..Work::default()
             };
             let (gpu, why) = devices.choose(&work, &mut timeline)?;
-            let middle = match gpu {
-                Some(gpu) => match median_on_gpu(&pieces, gpu, &mut timeline) {
+            let medians = match gpu {
+                Some(gpu) => match median_on_gpu(&stack, gpu, &mut timeline) {
                     Err(error) if devices.falls_back() => {
-                        self.tell_fallback(progress, &error);
-                        median(&pieces, &mut timeline)?
+                        self.report_fallback(progress, &error);
+                        median(&stack, &mut timeline)?
                     }
-                    found => {
-                        found.map_err(|error| devices.unusable_if_lost(error.context(Failed)))?
+                    result => {
+                        result.map_err(|error| devices.unusable_if_lost(error.context(Failed)))?
                     }
                 },
-                None => median(&pieces, &mut timeline)?,
+                None => median(&stack, &mut timeline)?,
             };
-            let at = range.start * shape.depth.bytes();
-            let middle = middle.as_bytes();
-            out.as_bytes_mut()[at..at + middle.len()].copy_from_slice(middle);
+            let start = range.start * shape.depth.bytes();
+            let medians = medians.as_bytes();
+            out.as_bytes_mut()[start..start + medians.len()].copy_from_slice(medians);
             times.totals.add(&timeline);
             if pass == 0 {
-                self.tell_device(progress, &why);
+                self.report_device(progress, &why);
             }
         }
         let image = Image::new(shape, out);
         let facts = first.and_then(|read| read.facts);
-        Ok(facts.map(|facts| (Gathered::Image(image), facts)))
+        Ok(facts.map(|facts| (Combined::Image(image), facts)))
     }
 }
 
@@ -104,15 +104,15 @@ fn sample_range(image: Image, shape: &Shape, range: &Range<usize>) -> Result<Sam
     if range.len() == shape.samples() {
         return Ok(image.into_samples());
     }
-    let part = Shape {
+    let row = Shape {
         width: range.len(),
         height: 1,
         channels: 1,
         ..*shape
     };
-    let mut piece = Samples::any(&part)?;
+    let mut samples = Samples::any(&row)?;
     let bytes = shape.depth.bytes();
     let from = &image.samples().as_bytes()[range.start * bytes..range.end * bytes];
-    piece.as_bytes_mut().copy_from_slice(from);
-    Ok(piece)
+    samples.as_bytes_mut().copy_from_slice(from);
+    Ok(samples)
 }

@@ -1,12 +1,12 @@
-//! Partial projections: what one part of a set gives, in a file that `gpuimg merge` joins with those of
-//! the other parts. Sums, smallest and largest samples are whole numbers, so that the result has the
-//! bytes of one machine's, whatever the parts.
+//! Partial projections: the projection of one part of a set, in a file that `gpuimg merge` merges with those of
+//! the other parts. Sums, smallest and largest samples are whole numbers, so the result has the same bytes
+//! however a set is divided.
 //!
 //! A `.partial` file is one line of JSON, and after it a number for every sample of an image, in order
 //! and little-endian: of a sum or a mean 4 bytes, else as many as a sample has.
 
 use super::image_type::{ImageType, ImageTypeRecord};
-use super::{Facts, First, finished, set};
+use super::{Facts, First, finish, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
 use crate::batch::shard::{Parts, Shard, WholeSet};
@@ -29,54 +29,56 @@ const MOST_HEAD: usize = 64 << 20;
 /// Bytes that are read at first to find the end of the first line.
 const HEAD: usize = 64 << 10;
 
-/// What the images of one part of a set gave, or of several parts.
+/// The projection of one part of a set, or of several parts.
 #[derive(Debug)]
 pub struct Partial {
     /// The projection.
     op: Project,
-    /// The parts that it is of.
+    /// The parts that it covers.
     parts: Parts,
     /// How many inputs were left out because they could not be read.
     pub failed: u64,
-    /// What they gave; `None` of a part without images.
-    known: Option<Known>,
+    /// The projected images; `None` if a part has none.
+    images: Option<PartialImages>,
 }
 
-/// What images of one kind gave.
+/// The projected images, all of one type.
 #[derive(Debug)]
-pub(super) struct Known {
-    /// The kind of all of them.
-    pub kind: ImageType,
-    /// The first of them, from which the result has its metadata, and its place in the whole set.
-    pub first: (u64, PathBuf),
+pub(super) struct PartialImages {
+    /// The type of all images.
+    pub image_type: ImageType,
+    /// The index in the whole set of the first image, whose metadata the result keeps.
+    pub first_index: u64,
+    /// The file of that image.
+    pub first_path: PathBuf,
     /// How many pages were inspected; those that could be read are counted by the accumulator.
     pub pages: u64,
-    /// What the metadata of all of them say.
+    /// The metadata that all of them share.
     pub facts: Facts,
     /// Their numbers.
     pub numbers: Accumulator,
 }
 
 impl Partial {
-    /// What a shard gave, or a whole set.
+    /// The projection of a shard, or of a whole set.
     pub(super) fn new(
         op: Project,
         shard: Option<Shard>,
         set: Option<WholeSet>,
-        known: Option<Known>,
+        images: Option<PartialImages>,
     ) -> Partial {
         Partial {
             op,
             parts: Parts::new(shard, set),
             failed: 0,
-            known,
+            images,
         }
     }
 
-    /// Adds what another part gave.
+    /// Adds another part.
     ///
     /// # Errors
-    /// Another projection, images of another kind, a part that is there already, too many images.
+    /// Another projection, images of another type, a part that was added before, too many images.
     pub fn join(&mut self, other: Partial) -> Result<()> {
         ensure!(
             self.op == other.op,
@@ -86,21 +88,22 @@ impl Partial {
         );
         self.parts.join(&other.parts)?;
         self.failed = self.failed.saturating_add(other.failed);
-        let Some(mut more) = other.known else {
+        let Some(mut more) = other.images else {
             return Ok(());
         };
-        let Some(known) = &mut self.known else {
-            self.known = Some(more);
+        let Some(known) = &mut self.images else {
+            self.images = Some(more);
             return Ok(());
         };
         ensure!(
-            known.kind == more.kind,
+            known.image_type == more.image_type,
             "its images are {}, but those of the others are {}",
-            more.kind,
-            known.kind
+            more.image_type,
+            known.image_type
         );
-        if more.first.0 < known.first.0 {
-            known.first = more.first;
+        if more.first_index < known.first_index {
+            known.first_index = more.first_index;
+            known.first_path = more.first_path;
         }
         known.pages = known.pages.saturating_add(more.pages);
         known.facts = known.facts.join(&more.facts);
@@ -111,36 +114,36 @@ impl Partial {
     /// The projection of the whole set. The metadata are read from its first image.
     ///
     /// # Errors
-    /// A missing part, no image, a first image that cannot be read any more, a sum that does not fit.
+    /// A missing part, no image, a first image that can no longer be read, a sum that does not fit.
     pub fn finish(self) -> Result<(CombinedImage, First)> {
         self.parts.whole()?;
-        let known = self.known.context("no images were projected")?;
-        let (_, path) = &known.first;
-        let first = first(path, &known.kind).with_context(|| {
+        let images = self.images.context("no images were projected")?;
+        let path = &images.first_path;
+        let first = first(path, &images.image_type).with_context(|| {
             format!(
                 "cannot read the first image {}, whose metadata the result would keep",
                 path.shown()
             )
         })?;
-        let pages = usize::try_from(known.pages)?;
-        let image = finished(self.op.how, known.numbers)?;
+        let pages = usize::try_from(images.pages)?;
+        let image = finish(self.op.how, images.numbers)?;
         Ok((
-            first.projection(self.op.how, image, &known.facts, pages),
+            first.projection(self.op.how, image, &images.facts, pages),
             first,
         ))
     }
 
-    /// Reads a `.partial` file. No more memory is taken than the file has bytes.
+    /// Reads a `.partial` file. It allocates no more memory than the file has bytes.
     ///
     /// # Errors
-    /// A file that is none, or is damaged.
+    /// A damaged file, or one of another format.
     pub fn read(path: &Path) -> Result<Partial> {
         let read = || Partial::from_source(&Source::open(path)?);
         read().with_context(|| format!("cannot read {}", path.shown()))
     }
 
-    /// Whether a file is one, by its first bytes; not if it cannot be read.
-    pub fn is_one(path: &Path) -> bool {
+    /// Whether a file is a `.partial` file, by its first bytes; not if it cannot be read.
+    pub fn is_partial(path: &Path) -> bool {
         let begins = || -> Result<bool> {
             let mut head = [0; 22];
             let length = Source::open(path)?.read_up_to(&mut head, 0)?;
@@ -171,13 +174,13 @@ impl Partial {
         drop(head);
         record.project.check().context("it is damaged")?;
         let parts = Parts::read(&record.parts, record.of, record.set)?;
-        let known = record.images.map(|images| {
-            let kind = ImageType::from_record(&images.kind).context("it is damaged")?;
-            let size = Accumulator::memory(record.project, &kind.shape);
-            let (found, whole) = (source.len(), size.saturating_add(end as u64 + 1));
+        let images = record.images.map(|images| {
+            let image_type = ImageType::from_record(&images.kind).context("it is damaged")?;
+            let size = Accumulator::memory(record.project, &image_type.shape);
+            let (actual, expected) = (source.len(), size.saturating_add(end as u64 + 1));
             ensure!(
-                found == whole,
-                "it is truncated or damaged: it has {found} bytes instead of {whole}"
+                actual == expected,
+                "it is truncated or damaged: it has {actual} bytes instead of {expected}"
             );
             let mut numbers = vec![0; usize::try_from(size)?];
             source.read_at(&mut numbers, end as u64 + 1)?;
@@ -190,15 +193,14 @@ impl Partial {
                 images.maxval != Some(0),
                 "it is damaged: no sample is above 0"
             );
-            let mut accumulator = Accumulator::new(record.project, kind.shape, kind.signed)?;
+            let mut accumulator =
+                Accumulator::new(record.project, image_type.shape, image_type.signed)?;
             accumulator.join(numbers, usize::try_from(images.count)?)?;
-            Ok(Known {
-                kind,
-                first: (
-                    images.place,
-                    unescaped(&images.first)
-                        .context("it is damaged: the name of its first image is missing")?,
-                ),
+            Ok(PartialImages {
+                image_type,
+                first_index: images.place,
+                first_path: unescaped(&images.first)
+                    .context("it is damaged: the name of its first image is missing")?,
                 pages: images.pages,
                 facts: Facts {
                     maxval: images.maxval,
@@ -211,7 +213,7 @@ impl Partial {
             op: record.project,
             parts,
             failed: record.failed,
-            known: known.transpose()?,
+            images: images.transpose()?,
         })
     }
 
@@ -222,13 +224,13 @@ impl Partial {
     pub fn write(mut self, target: Target) -> Result<()> {
         let (parts, of) = self.parts.listed();
         let mut bytes = Vec::new();
-        let images = match &mut self.known {
+        let images = match &mut self.images {
             Some(known) => {
                 bytes = known.numbers.numbers()?;
                 Some(Images {
-                    kind: known.kind.record(),
-                    first: escaped(&known.first.1),
-                    place: known.first.0,
+                    kind: known.image_type.record(),
+                    first: escaped(&known.first_path),
+                    place: known.first_index,
                     count: known.numbers.images() as u64,
                     pages: known.pages,
                     maxval: known.facts.maxval,
@@ -268,12 +270,12 @@ fn description(op: &Project) -> String {
 }
 
 /// The first image of the set, which must still be what it was.
-fn first(path: &Path, kind: &ImageType) -> Result<First> {
+fn first(path: &Path, image_type: &ImageType) -> Result<First> {
     let item = Item::new(path.into(), path.into());
     let passes = Passes::default();
-    let first = set::first(0, &item, kind.clone(), &Reading::default(), &passes)?;
+    let first = set::first(0, &item, image_type.clone(), &Reading::default(), &passes)?;
     let now = set::read_image_type(&item, &passes)?;
-    ensure!(now == *kind, "it is {now} now, but was {kind}");
+    ensure!(now == *image_type, "it is {now} now, but was {image_type}");
     Ok(first)
 }
 
@@ -301,9 +303,9 @@ struct Record {
 #[derive(Serialize, Deserialize)]
 struct Images {
     kind: ImageTypeRecord,
-    /// The path of the first image; `%` and bytes that are no UTF-8 as %XX.
+    /// The path of the first image; `%` and bytes that are not UTF-8 as %XX.
     first: String,
-    /// Its place in the whole set, from 0.
+    /// Its index in the whole set.
     place: u64,
     /// How many images were added.
     count: u64,

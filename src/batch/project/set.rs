@@ -26,94 +26,118 @@ pub struct Set<'a> {
     reading: Reading,
     /// The first image.
     pub first: First,
-    /// The files that belong together: the item's index, and how many pages are taken of it.
-    files: Vec<(usize, usize)>,
-    /// The pages that are taken of the only file, and how many it has; `None` for all pages.
-    taken: Option<(Vec<usize>, usize)>,
+    files: Vec<SetFile>,
+    /// The selected pages of the only file; `None` for all pages.
+    selected: Option<SelectedPages>,
     /// The files as they were when they were inspected.
     passes: Arc<Passes>,
 }
 
-/// Called with each image, on the worker's thread; an error ends the run.
-pub type Take<'a> = &'a (dyn Fn(Image, &Resources, &mut Timeline) -> Result<()> + Sync);
-
-/// What reading all images gave, beside the images.
-#[derive(Debug, Default)]
-pub struct Read {
-    /// The files and pages that could not be read, by their places.
-    pub failed: BTreeSet<(usize, usize)>,
-    /// What the metadata of all images say; `None` without an image.
-    pub facts: Option<Facts>,
+/// A file of the set.
+#[derive(Clone, Copy, Debug)]
+struct SetFile {
+    /// Its index among the items.
+    item: usize,
+    /// How many of its pages belong to the set.
+    pages: usize,
 }
 
 /// Some pages of a file.
-struct Part {
+#[derive(Debug)]
+struct SelectedPages {
+    /// The index of each.
+    indices: Vec<usize>,
+    /// How many pages the file has.
+    in_file: usize,
+}
+
+/// Called with each image, on the worker's thread; an error ends the run.
+pub type AddImage<'a> = &'a (dyn Fn(Image, &Resources, &mut Timeline) -> Result<()> + Sync);
+
+/// The pages that failed, and the metadata, of images that were read.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// The pages that could not be read.
+    pub failed: BTreeSet<FailedPage>,
+    /// The metadata that all images share; `None` without an image.
+    pub facts: Option<Facts>,
+}
+
+/// A page that could not be read, by the indices of its file and of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailedPage {
+    file: usize,
+    page: usize,
+}
+
+/// Consecutive pages of a file, which one worker reads.
+struct PageRange {
     file: usize,
     pages: Range<usize>,
 }
 
-/// What became of a part: the pages that failed, the time, and an error that ends the run.
-struct PartRead {
+/// The result of reading a range: the pages that failed, the time, and an error that ends the run.
+struct PageRangeRead {
     failed: Vec<(usize, Error)>,
     timeline: Timeline,
     fatal: Option<Error>,
 }
 
 impl<'a> Set<'a> {
-    /// Looks at every input, and names those that cannot be read or are of another kind than the
-    /// first. Returns the others, if there are any, and how many were named. Without an `axis` to project
-    /// along, an input is named whose pages lie along several.
-    pub fn look(
+    /// Inspects every input, and reports those that cannot be read or whose type differs from the first one's. Returns the
+    /// others, if there are any, and the number of those reported. Without an `axis` to project along, an input whose pages
+    /// lie along several axes is reported too.
+    pub fn inspect(
         how: Projection,
         axis: Option<Axis>,
         items: &'a Items,
         reading: &Reading,
         progress: &Progress,
     ) -> (Option<Set<'a>>, usize) {
-        // Zeros in place of what is damaged would be mistaken for pixels.
+        // Zeros in place of damaged data would be mistaken for pixels.
         let reading = Reading {
             keep_going: false,
             ..*reading
         };
         let passes = Arc::new(Passes::default());
-        let looked: Vec<Result<(ImageType, usize)>> = items
+        let inspected: Vec<Result<(ImageType, usize)>> = items
             .items
             .par_iter()
-            .map(|item| look(item, axis, &reading, &passes).with_context(|| unread(item)))
+            .map(|item| inspect(item, axis, &reading, &passes).with_context(|| unread(item)))
             .collect();
         let (mut set, mut failed) = (None::<Set>, items.unread.len());
         for unread in &items.unread {
             progress.say(&format!("gpuimg: {:#}", unread.error()));
         }
-        for (index, looked) in looked.into_iter().enumerate() {
+        for (index, inspected) in inspected.into_iter().enumerate() {
             let item = &items.items[index];
-            let fits = looked.and_then(|(kind, pages)| match &mut set {
-                Some(set) if set.first.kind != kind => Err(anyhow!(
-                    "cannot project {} ({}): it is {kind}, but {} is {}",
+            let added = inspected.and_then(|(image_type, pages)| match &mut set {
+                Some(set) if set.first.image_type != image_type => Err(anyhow!(
+                    "cannot project {} ({}): it is {image_type}, but {} is {}",
                     item.input.shown(),
                     how.name(),
                     set.first.path.shown(),
-                    set.first.kind
+                    set.first.image_type
                 )),
                 Some(set) => {
-                    set.files.push((index, pages));
+                    set.files.push(SetFile { item: index, pages });
                     Ok(())
                 }
                 None => {
-                    let first = first(index, item, kind, &reading, &passes);
+                    let first = first(index, item, image_type, &reading, &passes);
                     let first = first.with_context(|| unread(item))?;
                     set = Some(Set {
                         items,
                         reading,
                         first,
-                        files: vec![(index, pages)],
-                        taken: None,
+                        files: vec![SetFile { item: index, pages }],
+                        selected: None,
                         passes: passes.clone(),
                     });
                     Ok(())
                 }
             });
-            if let Err(error) = fits {
+            if let Err(error) = added {
                 failed += 1;
                 progress.say(&format!("gpuimg: {error:#}"));
             }
@@ -123,7 +147,7 @@ impl<'a> Set<'a> {
 
     /// How many images there are.
     pub fn pages(&self) -> usize {
-        self.files.iter().map(|(_, pages)| pages).sum()
+        self.files.iter().map(|file| file.pages).sum()
     }
 
     /// A set for each image that remains when the pages of the only file are projected along an axis,
@@ -132,7 +156,7 @@ impl<'a> Set<'a> {
     /// # Errors
     /// Several files, and one whose metadata do not name the axis.
     pub fn along(&self, axis: Axis) -> Result<Vec<Set<'a>>> {
-        let &[(index, pages)] = &self.files[..] else {
+        let &[SetFile { item: index, pages }] = &self.files[..] else {
             bail!("--axis projects the pages of one file");
         };
         let item = &self.items.items[index];
@@ -143,7 +167,7 @@ impl<'a> Set<'a> {
                 reader.is_whole() && reader.pages().len() == pages,
                 "its axes describe all of its pages, but only some are selected"
             );
-            let (format, channels) = (reader.format(), self.first.kind.shape.channels);
+            let (format, channels) = (reader.format(), self.first.image_type.shape.channels);
             let axes = format.axes(&self.first.metadata, channels, pages)?;
             let axes = axes.context(
                 "its metadata describe no axes (without --axis, all pages are projected)",
@@ -154,8 +178,8 @@ impl<'a> Set<'a> {
             );
             let groups = axes.groups(axis);
             let images = groups.len();
-            let set = |pages_of_it: Vec<usize>| {
-                reader.turn_to(pages_of_it[0])?;
+            let set = |indices: Vec<usize>| {
+                reader.turn_to(indices[0])?;
                 let mut diagnostics = Diagnostics::default();
                 let mut metadata = reader.metadata(&mut diagnostics)?;
                 format.collapse(&mut metadata, (axis, images), &mut diagnostics);
@@ -167,8 +191,14 @@ impl<'a> Set<'a> {
                         diagnostics,
                         ..self.first.clone()
                     },
-                    files: vec![(index, pages_of_it.len())],
-                    taken: Some((pages_of_it, pages)),
+                    files: vec![SetFile {
+                        item: index,
+                        pages: indices.len(),
+                    }],
+                    selected: Some(SelectedPages {
+                        indices,
+                        in_file: pages,
+                    }),
                     passes: self.passes.clone(),
                 })
             };
@@ -179,54 +209,57 @@ impl<'a> Set<'a> {
         sets().with_context(|| format!("cannot project {} along {axis}", item.input.shown()))
     }
 
-    /// Reads every image once, in any order, and calls `take` with each. What cannot be read is
-    /// counted, and named where that is asked for beside `progress`.
+    /// Reads every image once, in any order, and calls `add` with each. Pages that cannot be read are counted, and with
+    /// `reports` also reported.
     ///
     /// # Errors
-    /// Those of `take`, and no thread.
+    /// Those of `add`, and a thread that cannot be started.
     pub fn read(
         &self,
         workers: &Workers,
         progress: &mut Progress,
-        names: bool,
+        reports: bool,
         times: &mut Times,
-        take: Take,
+        add: AddImage,
     ) -> Result<Read> {
-        // A few files of many pages are cut, so that every worker has some.
-        let cuts = (2 * workers.jobs).div_ceil(self.files.len());
-        let parts: Vec<Part> = (self.files.iter().enumerate())
-            .flat_map(|(file, &(_, pages))| {
-                let each = pages.div_ceil(cuts).max(1);
-                (0..pages).step_by(each).map(move |start| Part {
-                    file,
-                    pages: start..(start + each).min(pages),
+        // A few files of many pages are divided, so that every worker has some.
+        let divisor = (2 * workers.jobs).div_ceil(self.files.len());
+        let ranges: Vec<PageRange> = (self.files.iter().enumerate())
+            .flat_map(|(index, file)| {
+                let each = file.pages.div_ceil(divisor).max(1);
+                (0..file.pages).step_by(each).map(move |start| PageRange {
+                    file: index,
+                    pages: start..(start + each).min(file.pages),
                 })
             })
             .collect();
         let facts = Mutex::new(None::<Facts>);
-        let mut left: Vec<usize> = self.files.iter().map(|(_, pages)| *pages).collect();
+        let mut left: Vec<usize> = self.files.iter().map(|file| file.pages).collect();
         let (mut read, mut fatal) = (Read::default(), None);
-        let next = numbers(parts.len());
+        let next = numbers(ranges.len());
         workers.each(
-            workers.threads(parts.len()),
+            workers.threads(ranges.len()),
             Cores::Even,
             |_| next(),
             |index, resources| {
-                let part = &parts[index];
-                (part, self.read_pages(part, resources, &facts, take))
+                let range = &ranges[index];
+                (range, self.read_pages(range, resources, &facts, add))
             },
-            |(part, done)| {
+            |(range, done)| {
                 times.totals.add(&done.timeline);
                 for (page, error) in &done.failed {
-                    read.failed.insert((part.file, *page));
-                    if names {
+                    read.failed.insert(FailedPage {
+                        file: range.file,
+                        page: *page,
+                    });
+                    if reports {
                         progress.say(&format!("gpuimg: {error:#}"));
                     }
                 }
-                left[part.file] -= part.pages.len();
-                if left[part.file] == 0 && names {
-                    let bytes = self.first.kind.shape.bytes() * self.files[part.file].1;
-                    let item = &self.items.items[self.files[part.file].0];
+                left[range.file] -= range.pages.len();
+                if left[range.file] == 0 && reports {
+                    let bytes = self.first.image_type.shape.bytes() * self.files[range.file].pages;
+                    let item = &self.items.items[self.files[range.file].item];
                     progress.add(item, bytes as u64, !done.failed.is_empty());
                 }
                 if let Some(error) = done.fatal {
@@ -245,14 +278,14 @@ impl<'a> Set<'a> {
     /// Reads some pages of a file.
     fn read_pages(
         &self,
-        part: &Part,
+        range: &PageRange,
         resources: &Resources,
         facts: &Mutex<Option<Facts>>,
-        take: Take,
-    ) -> PartRead {
-        let (index, pages) = self.files[part.file];
-        let item = &self.items.items[index];
-        let mut done = PartRead {
+        add: AddImage,
+    ) -> PageRangeRead {
+        let file = self.files[range.file];
+        let item = &self.items.items[file.item];
+        let mut done = PageRangeRead {
             failed: Vec::new(),
             timeline: Timeline::default(),
             fatal: None,
@@ -261,24 +294,25 @@ impl<'a> Set<'a> {
         let source = match opened {
             Ok(source) => source,
             Err(error) => {
-                done.failed.push((part.pages.start, error));
+                done.failed.push((range.pages.start, error));
                 return done;
             }
         };
         let reader = Reader::open(&source, &self.reading).and_then(|reader| {
-            let all = self.taken.as_ref().map_or(pages, |(_, all)| *all);
-            ensure!(reader.pages().len() == all, CHANGED);
+            let selected = self.selected.as_ref();
+            let pages = selected.map_or(file.pages, |selected| selected.in_file);
+            ensure!(reader.pages().len() == pages, CHANGED);
             Ok(reader)
         });
         let mut reader = match reader.with_context(|| unread(item)) {
             Ok(reader) => reader,
             Err(error) => {
-                done.failed.push((part.pages.start, error));
+                done.failed.push((range.pages.start, error));
                 return done;
             }
         };
-        let needed = memory(&(self.first.kind.shape, self.first.bytes));
-        for page in part.pages.clone() {
+        let needed = memory(&(self.first.image_type.shape, self.first.bytes));
+        for page in range.pages.clone() {
             let _reservation = resources.budget.map(|budget| budget.reserve(needed));
             done.timeline.begin_codec();
             let read = self.page(&mut reader, page);
@@ -293,11 +327,11 @@ impl<'a> Set<'a> {
             let bytes = image.shape().bytes() as u64;
             let traffic = source.traffic.take();
             done.timeline.decoded(bytes, &traffic);
-            let its = Facts::new(&metadata, reader.pages().len() == 1);
+            let facts_of_page = Facts::new(&metadata, reader.pages().len() == 1);
             let mut known = facts.lock().unwrap_or_else(PoisonError::into_inner);
-            *known = Some((*known).map_or(its, |known| known.join(&its)));
+            *known = Some((*known).map_or(facts_of_page, |known| known.join(&facts_of_page)));
             drop(known);
-            if let Err(error) = take(image, resources, &mut done.timeline) {
+            if let Err(error) = add(image, resources, &mut done.timeline) {
                 let failed = || format!("cannot project {}", item.input.shown());
                 done.fatal = Some(error.context(failed()));
                 return done;
@@ -308,21 +342,21 @@ impl<'a> Set<'a> {
 
     /// The error for inputs whose readable pages differ between the first pass and a later one.
     pub fn changed(&self, first: &Read, later: &Read) -> Option<Error> {
-        let (file, _) = first.failed.symmetric_difference(&later.failed).next()?;
-        let item = &self.items.items[self.files[*file].0];
+        let failed = first.failed.symmetric_difference(&later.failed).next()?;
+        let item = &self.items.items[self.files[failed.file].item];
         Some(anyhow!(CHANGED).context(unread(item)))
     }
 
     fn page(&self, reader: &mut Reader, page: usize) -> Result<(Image, Metadata)> {
-        reader.turn_to(match &self.taken {
-            Some((taken, _)) => taken[page],
+        reader.turn_to(match &self.selected {
+            Some(selected) => selected.indices[page],
             None => page,
         })?;
         let image = reader.decode()?;
         let mut metadata = reader.metadata(&mut Diagnostics::default())?;
         metadata.check_maxval(image.samples());
         ensure!(
-            ImageType::from_page(image.shape(), &metadata) == self.first.kind,
+            ImageType::from_page(image.shape(), &metadata) == self.first.image_type,
             CHANGED
         );
         Ok((image, metadata))
@@ -341,8 +375,8 @@ fn open(item: &Item) -> Result<Source> {
     }
 }
 
-/// The kind of all pages of a file, and how many there are.
-fn look(
+/// The type that all pages of a file share, and how many there are.
+fn inspect(
     item: &Item,
     axis: Option<Axis>,
     reading: &Reading,
@@ -362,8 +396,8 @@ fn look(
     for (index, page) in pages.iter().enumerate() {
         reader.turn_to(index)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
-        let kind = ImageType::from_page(reader.shape(), &metadata);
-        let depth = kind.shape.depth;
+        let image_type = ImageType::from_page(reader.shape(), &metadata);
+        let depth = image_type.shape.depth;
         ensure!(
             !depth.is_wide(),
             "its samples have {depth}: only 8- and 16-bit images are supported (normalize --range converts them to 16 bits with one range for all)"
@@ -373,10 +407,10 @@ fn look(
             "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
         );
         match &known {
-            None => known = Some(kind),
-            Some(first) if *first == kind => {}
+            None => known = Some(image_type),
+            Some(first) if *first == image_type => {}
             Some(first) => bail!(
-                "page {} is {kind}, but page {} is {first} (use --pages A-B to select pages)",
+                "page {} is {image_type}, but page {} is {first} (use --pages A-B to select pages)",
                 page + 1,
                 pages[0] + 1
             ),
@@ -386,7 +420,7 @@ fn look(
     Ok((known.context("it has no pages")?, pages.len()))
 }
 
-/// The error for pages that one image would mix: of several channels, or of depth and time.
+/// Refuses pages that one image would mix: those of several channels, or of depth and time.
 fn check_axes(reader: &Reader) -> Result<()> {
     let Some(axes) = reader.axes() else {
         return Ok(());
@@ -401,7 +435,7 @@ fn check_axes(reader: &Reader) -> Result<()> {
     Ok(())
 }
 
-/// The kind of an image's first page.
+/// The type of an image's first page.
 ///
 /// # Errors
 /// It cannot be read.
@@ -413,14 +447,14 @@ pub fn read_image_type(item: &Item, passes: &Passes) -> Result<ImageType> {
     Ok(ImageType::from_page(reader.shape(), &metadata))
 }
 
-/// The first page of a file, for the result's metadata; its place among the items.
+/// The first page of a file, whose metadata the result keeps, and its index among the items.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn first(
     index: usize,
     item: &Item,
-    kind: ImageType,
+    image_type: ImageType,
     reading: &Reading,
     passes: &Passes,
 ) -> Result<First> {
@@ -433,7 +467,7 @@ pub fn first(
     Ok(First {
         path: item.input.clone(),
         index,
-        kind,
+        image_type,
         metadata,
         bytes: surveys.first().map_or(0, |(_, bytes)| *bytes),
         format: reader.format(),

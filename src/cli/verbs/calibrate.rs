@@ -36,7 +36,7 @@ pub(super) fn operation(
     common: &Common,
 ) -> Result<Calibrate> {
     let collect = |path: &PathBuf| {
-        // The options for inputs are not for frames.
+        // The options that select inputs do not apply to frames.
         let all = Selection::default();
         inputs::collect(slice::from_ref(path), &all, &reading(common), None)
     };
@@ -62,8 +62,8 @@ pub(super) fn operation(
     Calibrate::new(dark, flat, frames.offset, frames.hot)
 }
 
-/// Refuses options that would part images from their frames where it is the `first` operation, before
-/// which images are rotated upright and widened, or the `last`, after which they are narrowed.
+/// Refuses options that would change images but not their frames: as the `first` operation, after the images were rotated
+/// upright and converted to 16 bits, or as the `last`, before they are converted to 8 bits.
 pub(super) fn check(files: &Files, first: bool, last: bool) -> Result<()> {
     let changed = match files.depth.map(Depth::from) {
         Some(Depth::Sixteen) => first,
@@ -82,7 +82,7 @@ pub(super) fn check(files: &Files, first: bool, last: bool) -> Result<()> {
     Ok(())
 }
 
-/// How frames are read: `--pages`, `--keep-going` and `--raw` are for the images.
+/// The options for reading frames: `--pages`, `--keep-going` and `--raw` apply only to the images.
 fn reading(common: &Common) -> Reading {
     Reading {
         max_pixels: common.reading.max_pixels,
@@ -112,14 +112,14 @@ fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result
         options: &quiet,
         common: &common,
     };
-    let (made, _) = projecting.run(|first| {
-        signed = first.kind.signed;
+    let (mean, _) = projecting.run(|first| {
+        signed = first.image_type.signed;
         Ok(())
     })?;
-    let made = made.with_context(|| format!("cannot load the frame {}", path.shown()))?;
+    let mean = mean.with_context(|| format!("cannot load the frame {}", path.shown()))?;
     Ok(Frame {
         name: path.shown().into_owned(),
-        image: made.image,
+        image: mean.image,
         signed,
     })
 }

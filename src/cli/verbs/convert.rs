@@ -1,4 +1,4 @@
-//! `normalize`, `transpose`, `rotate`, `flip`: every operation that makes images.
+//! `normalize`, `transpose`, `rotate`, `flip`: every operation whose result is an image.
 
 use super::frames::{frames, has_frames};
 use super::single::single;
@@ -40,8 +40,8 @@ pub fn run(images: &Images) -> Result<Outcome> {
     let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
     check(set, &conversion, files).map_err(usage)?;
     if let Some(path) = set.range_from.as_ref().filter(|_| *follow) {
-        let follow = RangeFile::new(path, &**op)?;
-        let range = Range::Followed(&follow);
+        let range_file = RangeFile::new(path, &**op)?;
+        let range = Range::Followed(&range_file);
         return convert(&[&**op], range, &conversion, files, common);
     }
     let range = if set.across {
@@ -56,7 +56,10 @@ pub fn run(images: &Images) -> Result<Outcome> {
     }
 }
 
-/// Refuses the source of a range that the other options contradict. Errors: wrong usage.
+/// Refuses the source of a range that the other options contradict.
+///
+/// # Errors
+/// Wrong usage.
 pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
     let batch = &files.batch;
     if let Some(range) = &set.range_from {
@@ -84,18 +87,18 @@ pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> R
     Ok(())
 }
 
-/// What an operation takes its statistic from.
+/// The source of an operation's statistic.
 pub(super) enum Measured<'a> {
-    /// From each image or stack, or from its options.
+    /// Each image or stack, or the options.
     Itself,
-    /// From a whole set.
+    /// A whole set.
     Set(SetRange<'a>),
-    /// From nothing: no image of the set could be read.
+    /// None: no image of the set could be read.
     Nothing(Outcome),
 }
 
-/// Binds an operation to the set that the options name, if they name one: with `--across`, what the
-/// operations `before` it make of all inputs.
+/// Binds an operation to the set that the options name, if they name one: with `--across`, the results of the operations
+/// `before` it for all inputs.
 pub(super) fn measure_set_range<'a>(
     before: &[&dyn Operation],
     op: &'a dyn Operation,
@@ -113,8 +116,7 @@ pub(super) fn measure_set_range<'a>(
             }
             set
         }
-        // A plan needs no range, unless it must find out what an earlier run did with the same
-        // range.
+        // A dry run needs no range, unless it must know whether an earlier run used the same range.
         (None, true) if !batch.dry_run || batch.resume => {
             match across(before, &mut conversion.items, batch, common)? {
                 Some(set) => set,
@@ -123,20 +125,21 @@ pub(super) fn measure_set_range<'a>(
         }
         (None, _) => return Ok(Measured::Itself),
     };
-    let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+    let source = set.range_from.as_deref().unwrap_or(Path::new("the set"));
     let set_range = counted
         .into_counts()
         .and_then(|counts| SetRange::new(op, counts));
-    let set_range = set_range.with_context(|| format!("cannot use the range of {}", of.shown()))?;
+    let set_range =
+        set_range.with_context(|| format!("cannot use the range of {}", source.shown()))?;
     Ok(Measured::Set(match set.range_from {
         None => set_range.on_its_images(),
         Some(_) => set_range,
     }))
 }
 
-/// The histogram of what the operations `before` make of all items. A range without some of them would
-/// give all others other pixels: if one cannot be read, there is no histogram and each is named, unless
-/// `--keep-going` leaves it out of this pass and of the next, which names it.
+/// The histogram of the results of the operations `before`, for all items. Without some of them the range would be another
+/// one: if an item cannot be read, there is no histogram and each is reported, unless `--keep-going` leaves it out of this
+/// pass and of the next one, which reports it.
 fn across(
     before: &[&dyn Operation],
     items: &mut Items,
@@ -168,18 +171,18 @@ fn across(
     Ok(None)
 }
 
-/// Where the range of a set comes from.
+/// The source of the range of a set.
 pub(super) enum Range<'a> {
-    /// From the options, a histogram, or each image.
+    /// The options, a histogram, or each image.
     Fixed,
-    /// From the inputs themselves.
+    /// The inputs themselves.
     Across,
-    /// From a histogram, as it is when a file comes.
+    /// A histogram that is read again when it changes.
     Followed(&'a RangeFile<'a>),
 }
 
-/// The depth of the results: the one that `--depth` gives, or 8 bits where their format has no other. That is said
-/// once, unless the only image is known to have no more.
+/// The depth of the results: that of `--depth`, or 8 bits where their format has no other. This is reported once, unless the
+/// only image is known to have 8 bits.
 fn depth(
     ops: &[&dyn Operation],
     asked: &Conversion,
@@ -202,11 +205,11 @@ fn depth(
         };
         item.is_stream() || shape().map_or(true, |depth| depth == Depth::Eight)
     };
-    let nothing_to_say = match asked.items.items.as_slice() {
+    let keeps_depth = match asked.items.items.as_slice() {
         [item] => is_eight(item),
         _ => false,
     };
-    if !nothing_to_say && !files.batch.verbosity.quiet {
+    if !keeps_depth && !files.batch.verbosity.quiet {
         console::tell(&format!(
             "gpuimg: {} stores 8 bits per sample: deeper samples are converted as with --depth 8",
             format.name()
@@ -233,12 +236,12 @@ pub(super) fn convert(
         common.device.choice = Choice::Auto;
     }
     let common = &common;
-    let follow = match range {
-        Range::Followed(follow) => Some(follow),
+    let range_file = match range {
+        Range::Followed(file) => Some(file),
         Range::Fixed | Range::Across => None,
     };
     let across = matches!(range, Range::Across);
-    let job = Job::new(ops, across, follow.is_some(), files, common)?;
+    let job = Job::new(ops, across, range_file.is_some(), files, common)?;
     let batch = &files.batch;
     let mut destination = Destination {
         path: PathBuf::new(),
@@ -273,7 +276,7 @@ pub(super) fn convert(
     }
     let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
         (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
-        _ => return batch::convert(ops, job, asked, follow, &destination, batch, common),
+        _ => return batch::convert(ops, job, asked, range_file, &destination, batch, common),
     };
     destination.path = output.clone();
     single(

@@ -1,5 +1,4 @@
-//! Frames of standard input, each an image by itself: to standard output one after the other, or to
-//! files with numbers.
+//! Frames of standard input, each a separate image: to standard output one after the other, or to numbered files.
 
 use super::single::{describe, record, report};
 use crate::batch::conversion::Conversion;
@@ -19,11 +18,11 @@ use anyhow::{Context, Result, anyhow, ensure};
 use std::path::Path;
 use std::time::Instant;
 
-/// Whether standard input is taken frame by frame: where results are numbered, and where standard output
-/// has a format of single images.
+/// Whether standard input is processed frame by frame: if the results are numbered, or if the format of standard output has
+/// single images.
 ///
 /// # Errors
-/// Numbers of what has no frames.
+/// `{n}` in a name, for inputs other than standard input.
 pub fn has_frames(
     asked: &Conversion,
     template: &Destination,
@@ -49,7 +48,7 @@ pub fn has_frames(
     }
 }
 
-/// Runs operations on each frame as it comes. A bad frame is named, and the others are done.
+/// Runs operations on each frame as it arrives. A bad frame is reported, and the rest are still processed.
 pub fn frames(
     ops: &[&dyn Operation],
     asked: &Conversion,
@@ -97,7 +96,7 @@ pub fn frames(
                 };
                 process_source(ops, input, Some(&destination), &resources)
             }
-            // Nothing says where the next one begins.
+            // The start of the next frame is unknown.
             Err(error) => {
                 print_error(&with_frame_number(error, number));
                 times.files.failed += 1;
@@ -118,17 +117,17 @@ pub fn frames(
                     outcome = Outcome::SomeFailed;
                 }
             }
-            // The other frames would fail alike.
+            // The other frames would fail in the same way.
             Err(error) if error.is::<console::ReaderGone>() || status(&error) != 1 => {
                 return Err(error);
             }
             Err(error) => {
-                // A pipe whose reader has gone takes no later frame either.
-                let is_over = asked.naming.path() == input && is_write_error(&error, input);
+                // If the reader of the pipe is gone, later frames cannot be written either.
+                let reader_is_gone = asked.naming.path() == input && is_write_error(&error, input);
                 print_error(&with_frame_number(error, number));
                 times.files.failed += 1;
                 outcome = Outcome::SomeFailed;
-                if is_over {
+                if reader_is_gone {
                     break;
                 }
             }

@@ -25,7 +25,7 @@ pub fn run(inputs: &[PathBuf], output: &Counted, merged: &Merged) -> Result<Outc
         .map_err(usage)?;
     let read: Vec<&Path> = parts.iter().map(PathBuf::as_path).collect();
     output_paths::keep_off("the result", &output.output, &[], &read).map_err(usage)?;
-    if Partial::is_one(first) {
+    if Partial::is_partial(first) {
         projections(first, others, output, merged)
     } else {
         histograms(first, others, output)

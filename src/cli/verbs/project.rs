@@ -4,7 +4,7 @@ use crate::batch::item::Items;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
 use crate::batch::shard::{Shard, WholeSet};
-use crate::batch::{inputs as found, output_paths};
+use crate::batch::{inputs, output_paths};
 use crate::engine::options::Common;
 use crate::engine::{CombinedImage, Destination};
 use crate::formats::format;
@@ -21,18 +21,18 @@ use std::path::{Path, PathBuf};
 /// The extension of partial projections.
 pub(super) const PARTIAL: &str = "partial";
 
-/// Makes one image of all pages of all inputs. Where an input is bad, nothing is written, unless
-/// `--keep-going` leaves it out; it is named, and the status tells.
+/// Combines all pages of all inputs into one image. If an input is bad, it is reported, the exit status is 1, and nothing is
+/// written unless `--keep-going` leaves it out.
 pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     op.check().map_err(usage)?;
-    let (output, inputs) = files.paths.split_last().context("no output given")?;
-    let to = destination(op.how, files, inputs, output).map_err(usage)?;
+    let (output, paths) = files.paths.split_last().context("no output given")?;
+    let to = destination(op.how, files, paths, output).map_err(usage)?;
     let options = files.batch();
     let mut items =
-        found::collect(inputs, &options.selection, &common.reading, None).map_err(usage)?;
-    let others: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
-    output_paths::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
-    let places = match files.shard {
+        inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?;
+    let lists: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
+    output_paths::keep_off("the projection", output, &items.items, &lists).map_err(usage)?;
+    let indices = match files.shard {
         Some(shard) => keep_shard(&mut items, shard)?,
         None => (0..items.items.len() as u64).collect(),
     };
@@ -40,7 +40,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         make_folder(parent(output), files.sync)
             .with_context(|| format!("cannot write {}", output.shown()))?;
     }
-    // Before hours of reading.
+    // An output that cannot be written is reported before hours of reading.
     let target = to.create()?;
     let projecting = Projecting {
         op,
@@ -49,7 +49,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         common,
     };
     if files.partial {
-        let (partial, outcome) = projecting.partial(files.shard, |index| places[index])?;
+        let (partial, outcome) = projecting.partial(files.shard, |index| indices[index])?;
         let Some(partial) = partial else {
             return Ok(outcome);
         };
@@ -58,23 +58,23 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         return Ok(outcome);
     }
     let mut first = None;
-    let check = |of: &First| {
+    let check = |candidate: &First| {
         let metadata = Metadata {
             maxval: None,
-            ..of.metadata.clone()
+            ..candidate.metadata.clone()
         };
-        let shape = op.output(of.kind.shape);
-        let format = to.format.unwrap_or(of.format);
-        first = Some(of.clone());
+        let shape = op.output(candidate.image_type.shape);
+        let format = to.format.unwrap_or(candidate.format);
+        first = Some(candidate.clone());
         format::check(format, &shape, &metadata)
             .with_context(|| format!("cannot write {}", output.shown()))
     };
-    let (made, outcome) = projecting.along(files.axis, check)?;
-    let Some(first) = first.filter(|_| !made.is_empty()) else {
+    let (images, outcome) = projecting.along(files.axis, check)?;
+    let Some(first) = first.filter(|_| !images.is_empty()) else {
         return Ok(outcome);
     };
     write_and_report(
-        made,
+        images,
         &to,
         target,
         &first,
@@ -84,25 +84,25 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Leaves of the items those of a shard; returns their places in the whole set.
+/// Keeps only the items of a shard; returns their indices in the whole set.
 fn keep_shard(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
     items.set = Some(WholeSet::new(&items.items)?);
     let all = std::mem::take(&mut items.items).into_iter().zip(0..);
-    let (mine, places) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
-    items.items = mine;
-    Ok(places)
+    let (own, indices) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
+    items.items = own;
+    Ok(indices)
 }
 
-/// Writes the result, and tells what its metadata do not keep.
+/// Writes the result, and reports the metadata that it does not keep.
 pub(super) fn write_and_report(
-    made: Vec<CombinedImage>,
+    images: Vec<CombinedImage>,
     to: &Destination,
     target: Target,
     first: &First,
     verbose: bool,
     quiet: bool,
 ) -> Result<()> {
-    let mut written = CombinedImage::write(made, to, target)?;
+    let mut written = CombinedImage::write(images, to, target)?;
     // Each page may say the same.
     written.warnings.dedup();
     written.notes.dedup();
@@ -121,7 +121,10 @@ pub(super) fn write_and_report(
     Ok(())
 }
 
-/// Where the result goes. Errors: wrong usage.
+/// The destination of the result.
+///
+/// # Errors
+/// Wrong usage.
 fn destination(
     how: Projection,
     files: &Gathered,
@@ -157,13 +160,15 @@ fn destination(
             "a median needs all images at once and cannot be computed in parts"
         );
     }
-    let named = format::of_extension(output);
-    let format = match (files.format, named) {
+    let from_name = format::of_extension(output);
+    let format = match (files.format, from_name) {
         (Some(format), _) => Some(format),
         (None, _) if files.partial => None,
         // A stream without a name has the format of the first image.
         (None, _) if output == Path::new("-") => None,
-        (None, named) => Some(named.with_context(|| format!("cannot write {}", output.shown()))?),
+        (None, from_name) => {
+            Some(from_name.with_context(|| format!("cannot write {}", output.shown()))?)
+        }
     };
     Ok(Destination {
         path: output.into(),

@@ -12,12 +12,14 @@ use crate::ops::set_range::SetRange;
 use crate::os::outcome::{Outcome, usage};
 use anyhow::{Context, Result, ensure};
 
-/// An operation, and the source of its statistic for a whole set.
-type Typed = (Box<dyn Operation>, WholeSet);
+/// A verb as it was typed: an operation, and the source of its statistic for a whole set.
+struct Typed {
+    op: Box<dyn Operation>,
+    set: WholeSet,
+}
 
-/// Carries out the verbs on each image. Their results, and those of the verbs by themselves through
-/// files that lose nothing, have the same bytes: the output's depth and orientation are made as
-/// `--depth 16` and `--auto-orient` of the first verb and `--depth 8` of the last would make them.
+/// Runs the verbs on each image. The result has the same bytes as that of single verbs with lossless files between them,
+/// where the first verb has `--depth 16` and `--auto-orient`, and the last one has `--depth 8`.
 pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     let steps = steps(verbs).map_err(usage)?;
     let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
@@ -33,17 +35,20 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
                 check(&set, &conversion, files)
                     .and_then(|()| across(&set, index, files))
                     .map_err(usage)?;
-                (op, set)
+                Typed { op, set }
             }
             Step::Calibrate(frames) => {
                 let op = calibrate::operation(&frames, &conversion, files, common)?;
-                (Box::new(op) as Box<dyn Operation>, WholeSet::default())
+                Typed {
+                    op: Box::new(op),
+                    set: WholeSet::default(),
+                }
             }
         })
     });
     let typed: Vec<Typed> = typed.collect::<Result<_>>()?;
     let mut sets: Vec<Option<SetRange>> = Vec::new();
-    for (op, set) in &typed {
+    for Typed { op, set } in &typed {
         let before = bound(&typed, &sets);
         let measured = measure_set_range(&before, &**op, set, &mut conversion, files, common);
         sets.push(match measured.with_context(|| op.properties().name)? {
@@ -52,7 +57,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
             Measured::Nothing(outcome) => return Ok(outcome),
         });
     }
-    let range = if typed.iter().any(|(_, set)| set.across) {
+    let range = if typed.iter().any(|typed| typed.set.across) {
         Range::Across
     } else {
         Range::Fixed
@@ -60,18 +65,18 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     convert(&bound(&typed, &sets), range, &conversion, files, common)
 }
 
-/// The operations whose sets are known, with them.
+/// The operations whose sets have been measured, bound to them.
 fn bound<'a>(typed: &'a [Typed], sets: &'a [Option<SetRange>]) -> Vec<&'a dyn Operation> {
     let bound = typed.iter().zip(sets);
-    let bound = bound.map(|((op, _), set)| match set {
+    let bound = bound.map(|(typed, set)| match set {
         Some(set_range) => set_range as &dyn Operation,
-        None => &**op,
+        None => &*typed.op,
     });
     bound.collect()
 }
 
-/// Refuses `--across` for the operation at `index` where the set cannot be measured as it will be when
-/// that operation comes.
+/// Refuses `--across` for the operation at `index` if the measuring pass would not give that operation the samples that it
+/// is given later.
 fn across(set: &WholeSet, index: usize, files: &Files) -> Result<()> {
     if !set.across {
         return Ok(());
