@@ -162,7 +162,7 @@ fn totals_do_not_overflow_and_survive_turning() {
 fn eight_bits_come_back_from_sixteen() {
     let bytes = image(256, 3, 1, Depth::Eight, Kind::Noise);
     assert_eq!(
-        depth::narrow(depth::widen(bytes.clone(), 255), &[], 65535),
+        depth::convert_to_eight(depth::convert_to_sixteen(bytes.clone(), 255), &[], 65535),
         bytes
     );
 }

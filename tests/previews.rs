@@ -287,9 +287,9 @@ fn every_kernel_on_small_images() {
                 (&low, &[wide, flat, wide]),
             ] {
                 let found = on_gpu(image, &|image, job| {
-                    depth::narrow_on_gpu(image, ranges, job)
+                    depth::convert_to_eight_on_gpu(image, ranges, job)
                 });
-                let expected = depth::narrow(image.clone(), ranges, u16::MAX);
+                let expected = depth::convert_to_eight(image.clone(), ranges, u16::MAX);
                 assert_eq!(found, expected, "{ranges:?} of {shape}");
                 narrowed += 1;
             }

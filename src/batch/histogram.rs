@@ -8,7 +8,7 @@
 use super::options::Counted;
 use super::shard::{Parts, Shard, WholeSet};
 use crate::image::Depth;
-use crate::ops::histogram::Counts;
+use crate::ops::histogram::{Counts, PixelType};
 use crate::os::console;
 use crate::os::count::plural;
 use crate::os::name::Shown;
@@ -57,11 +57,11 @@ impl Set {
             return Ok(());
         };
         let kind = |counts: &Counts| {
-            let (channels, values) = counts.kind();
+            let PixelType { channels, values } = counts.pixel_type();
             format!("{} of {values}", plural(channels, "channel"))
         };
         ensure!(
-            all.kind() == counts.kind(),
+            all.pixel_type() == counts.pixel_type(),
             "it has {}, but the others have {}: they cannot share a range",
             kind(counts),
             kind(all)
@@ -101,7 +101,10 @@ impl Set {
     }
 
     fn json(&self) -> serde_json::Result<String> {
-        let values = self.counts.as_ref().map(|counts| counts.kind().1);
+        let values = self
+            .counts
+            .as_ref()
+            .map(|counts| counts.pixel_type().values);
         let least = values.map_or(0, |values| i64::from(values.least()));
         let channels = self.counts.iter().flat_map(Counts::each).map(|bins| {
             let pairs = (least..).zip(bins.iter().copied());
@@ -147,7 +150,7 @@ impl Set {
             (Some(depth), count @ 1..=4) => {
                 let mut counts = Counts::new(count, depth);
                 counts.signed = signed.unwrap_or(false);
-                let least = i64::from(counts.kind().1.least());
+                let least = i64::from(counts.pixel_type().values.least());
                 let values = usize::from(depth.full()) + 1;
                 for (bins, pairs) in counts.bins.chunks_exact_mut(values).zip(channels) {
                     for (value, count) in pairs {

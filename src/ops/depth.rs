@@ -1,4 +1,4 @@
-//! Conversion from 8 to 16 bits and back, for `--depth`; to 16 on the CPU.
+//! Conversion from 8 to 16 bits (on the CPU) and back, for `--depth`.
 
 use super::{DeviceImage, never_wide};
 use crate::gpu::job::Job;
@@ -8,12 +8,12 @@ use crate::image::{Depth, Image, Samples, Shape};
 use anyhow::Result;
 use rayon::prelude::*;
 
-/// Samples in a piece of parallel work.
+/// Samples in a chunk of parallel work.
 const CHUNK: usize = 3 << 16; // a multiple of every channel count
 
 /// Converts 8 bits to 16: `floor(v·65535/most + 1/2)` for values from 0 to `most`. With `most` = 255,
 /// every value is multiplied by 257.
-pub fn widen(image: Image, most: u16) -> Image {
+pub fn convert_to_sixteen(image: Image, most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Sixteen,
         ..image.shape()
@@ -33,7 +33,7 @@ pub fn widen(image: Image, most: u16) -> Image {
 /// values were scaled from one of these `ranges` (one for all colours, or one for each) are
 /// within 0..=255 already and keep their values, so that nothing is rounded twice. Flat channels
 /// and alpha were not scaled, so they are converted.
-pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
+pub fn convert_to_eight(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Eight,
         ..image.shape()
@@ -41,22 +41,22 @@ pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
     match image.samples() {
         Samples::U8(_) => image,
         Samples::U16(words) => {
-            let stretched = stretched(&shape, ranges);
+            let is_scaled = scaled_channels(&shape, ranges);
             let rounded = || match most {
                 // A division by a constant is several times as fast.
                 u16::MAX => mapped(words, |word| scaled(word, u16::MAX, 255) as u8),
                 most => mapped(words, |word| scaled(word, most, 255) as u8),
             };
-            let bytes = match (stretched.contains(&true), stretched.contains(&false)) {
+            let bytes = match (is_scaled.contains(&true), is_scaled.contains(&false)) {
                 (true, false) => mapped(words, |word| word as u8),
                 (false, _) => rounded(),
                 (true, true) => {
                     let mut bytes = rounded();
                     let chunks = bytes.par_chunks_mut(CHUNK).zip(words.par_chunks(CHUNK));
                     chunks.for_each(|(bytes, words)| {
-                        let channels = stretched.iter().cycle();
+                        let channels = is_scaled.iter().cycle();
                         for ((byte, &word), _) in (bytes.iter_mut().zip(words).zip(channels))
-                            .filter(|(_, stretched)| **stretched)
+                            .filter(|(_, is_scaled)| **is_scaled)
                         {
                             *byte = word as u8;
                         }
@@ -70,11 +70,11 @@ pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
     }
 }
 
-/// As `narrow` of values from 0 to 65535, of an image on a GPU.
+/// As `convert_to_eight` for values from 0 to 65535, of an image on a GPU.
 ///
 /// # Errors
 /// Those of the GPU.
-pub fn narrow_on_gpu(
+pub fn convert_to_eight_on_gpu(
     image: &DeviceImage,
     ranges: &[(Number, Number)],
     job: &mut Job,
@@ -84,7 +84,7 @@ pub fn narrow_on_gpu(
         depth: Depth::Eight,
         ..from
     };
-    let kept = stretched(&from, ranges).into_iter().enumerate();
+    let kept = scaled_channels(&from, ranges).into_iter().enumerate();
     let kept = kept.fold(0, |bits, (channel, is)| bits | u32::from(is) << channel);
     let kernel = job.kernel::<Narrow>("")?;
     let mut samples = job.alloc(shape.bytes())?;
@@ -102,10 +102,10 @@ pub fn narrow_on_gpu(
 }
 
 /// Whether each channel was scaled from one of the `ranges`, one for all colours or one for each.
-fn stretched(shape: &Shape, ranges: &[(Number, Number)]) -> Vec<bool> {
+fn scaled_channels(shape: &Shape, ranges: &[(Number, Number)]) -> Vec<bool> {
     let range = |colour: usize| ranges.get(colour).or(ranges.first());
-    let is = |c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max);
-    (0..shape.channels).map(is).collect()
+    let is_scaled = |c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max);
+    (0..shape.channels).map(is_scaled).collect()
 }
 
 /// Scales alpha from 0..=`most` to 0..=65535, so that opaque pixels stay opaque where colours are

@@ -33,6 +33,15 @@ pub struct Counts {
     pub bins: Vec<u64>,
 }
 
+/// The type of pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PixelType {
+    /// Samples per pixel.
+    pub channels: usize,
+    /// The type of the samples.
+    pub values: Values,
+}
+
 impl Counts {
     /// All bins 0.
     pub fn new(channels: usize, depth: Depth) -> Counts {
@@ -44,28 +53,33 @@ impl Counts {
         }
     }
 
-    /// Adds the counts of other images of the same kind.
+    /// Adds the counts of other images of the same type.
     pub fn add(&mut self, other: &Counts) {
         for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
             *bin += more;
         }
     }
 
-    /// Adds the counts of another page. Errors: it has another image type.
+    /// Adds the counts of another page.
+    ///
+    /// # Errors
+    /// It has another pixel type.
     pub fn join(&mut self, other: &Counts) -> Result<()> {
         ensure!(
-            self.kind() == other.kind(),
+            self.pixel_type() == other.pixel_type(),
             "its pages differ in channels or sample type (use --pages N to select one)"
         );
         self.add(other);
         Ok(())
     }
 
-    /// The image type: the number of channels and the sample type. Only counts of the same image type can
-    /// be added.
-    pub fn kind(&self) -> (usize, Values) {
+    /// The type of the pixels. Only counts of the same type can be added.
+    pub fn pixel_type(&self) -> PixelType {
         let (depth, signed) = (self.depth, self.signed);
-        (self.channels, Values { depth, signed })
+        PixelType {
+            channels: self.channels,
+            values: Values { depth, signed },
+        }
     }
 
     /// The bins of each channel.
@@ -103,7 +117,7 @@ impl Counts {
     }
 }
 
-/// Prints the bins as their CRC-32: a resumed run compares this text to learn whether its set is
+/// Prints the bins as their CRC-32: a resumed run compares this text to decide whether its set is
 /// the same.
 impl fmt::Debug for Counts {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -359,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_added() {
+    fn counts_of_chunks_are_added() {
         let samples: Vec<u8> = (0..2 * PART + 12_347)
             .map(|i| ((i * i) >> 9) as u8)
             .collect();

@@ -1,7 +1,7 @@
 //! An operation bound to the statistic of a whole set of images that was measured before:
 //! `--across` and `--range-from`.
 
-use super::histogram::Counts;
+use super::histogram::{Counts, PixelType};
 use super::{
     Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistic, Statistics,
     Summary,
@@ -22,24 +22,22 @@ use serde_json::json;
 pub struct SetRange<'a> {
     op: &'a dyn Operation,
     counts: Statistics,
-    kind: SetKind,
+    /// The type that all images of the set share.
+    pixel_type: PixelType,
     /// Whether all images that it processes belong to the set.
-    counted: bool,
+    only_its_images: bool,
     /// The ranges that values are scaled from.
     ranges: Vec<(Number, Number)>,
 }
 
-/// The type that all images of the set share.
-#[derive(Clone, Copy, Debug)]
-struct SetKind {
-    channels: usize,
-    values: Values,
-}
-
 impl<'a> SetRange<'a> {
-    /// Binds `op` to the counts of a set. Errors: an operation that needs no statistic.
+    /// Binds `op` to the counts of a set.
+    ///
+    /// # Errors
+    /// An operation that needs no statistic.
     pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<SetRange<'a>> {
-        let (channels, values) = counts.kind();
+        let pixel_type = counts.pixel_type();
+        let PixelType { channels, values } = pixel_type;
         let counts = Statistics::Histogram(counts);
         let types = SampleTypes {
             channels,
@@ -52,8 +50,8 @@ impl<'a> SetRange<'a> {
         let ranges = op.bind(types, &counts)?.summary().ranges;
         Ok(SetRange {
             op,
-            kind: SetKind { channels, values },
-            counted: false,
+            pixel_type,
+            only_its_images: false,
             ranges,
             counts,
         })
@@ -61,17 +59,19 @@ impl<'a> SetRange<'a> {
 
     /// The same, to be run only on the images that were counted.
     pub fn on_its_images(self) -> SetRange<'a> {
-        let counted = true;
-        SetRange { counted, ..self }
+        SetRange {
+            only_its_images: true,
+            ..self
+        }
     }
 }
 
 /// Serializes the operation's own options, and the properties of the set that decide the result:
-/// its kind and its ranges.
+/// its pixel type and its ranges.
 impl Serialize for SetRange<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let options = self.op.options().map_err(S::Error::custom)?;
-        let SetKind { channels, values } = self.kind;
+        let PixelType { channels, values } = self.pixel_type;
         let key = json!({
             "options": options,
             "channels": channels,
@@ -100,7 +100,7 @@ impl Operation for SetRange<'_> {
     }
 
     fn check_shape(&self, shape: &Shape) -> Result<()> {
-        let SetKind { channels, values } = self.kind;
+        let PixelType { channels, values } = self.pixel_type;
         ensure!(
             (shape.channels, shape.depth) == (channels, values.depth),
             "it is {} with {} bits, but the range was measured on images of another type",
@@ -112,25 +112,27 @@ impl Operation for SetRange<'_> {
 
     fn check_types(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
-            self.kind.values == types.read,
+            self.pixel_type.values == types.read,
             "it has {}, but the range was measured on images with {}",
             types.read,
-            self.kind.values
+            self.pixel_type.values
         );
         self.op.check_types(types)
     }
 
     fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {
         let bound = self.op.bind(types, &self.counts)?;
-        let counted = self.counted;
-        Ok(Box::new(BoundToSet { bound, counted }))
+        Ok(Box::new(BoundToSet {
+            bound,
+            only_its_images: self.only_its_images,
+        }))
     }
 }
 
 /// The operation bound to the counts of the set.
 struct BoundToSet<'a> {
     bound: Box<dyn Bound + 'a>,
-    counted: bool,
+    only_its_images: bool,
 }
 
 impl Bound for BoundToSet<'_> {
@@ -146,10 +148,10 @@ impl Bound for BoundToSet<'_> {
         self.bound.cuda(image, job)
     }
 
-    /// The values of an image that was not counted may lie beyond the range.
+    /// Values of images that are not in the set may lie outside the range.
     fn summary(&self) -> Summary {
         let mut summary = self.bound.summary();
-        if let Some(stretch) = summary.stretch.as_mut().filter(|_| !self.counted) {
+        if let Some(stretch) = summary.stretch.as_mut().filter(|_| !self.only_its_images) {
             stretch.held = Held::Clamped;
         }
         summary

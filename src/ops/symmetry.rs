@@ -51,7 +51,7 @@ impl Symmetry {
     ];
 
     /// Whether rows become columns, and whether the output's columns and rows are mirrored.
-    fn parts(self) -> PixelMap {
+    fn pixel_map(self) -> PixelMap {
         let (transposed, mirror_x, mirror_y) = match self {
             Symmetry::Transpose => (true, false, false),
             Symmetry::Rotate90 => (true, true, false),
@@ -80,7 +80,7 @@ impl Symmetry {
 
     /// The shape of an image of the given shape after the symmetry.
     pub fn shape(self, from: Shape) -> Shape {
-        self.parts().of(from)
+        self.pixel_map().of(from)
     }
 
     /// The symmetry that rotates an image with this orientation (TIFF 6.0, section 8, 1 to 8) upright;
@@ -88,13 +88,13 @@ impl Symmetry {
     pub fn upright(orientation: u16) -> Option<&'static Symmetry> {
         static ALL: [Symmetry; 7] = Symmetry::ALL;
         let turn = PixelMap::of_orientation(orientation)?;
-        ALL.iter().find(|symmetry| symmetry.parts() == turn)
+        ALL.iter().find(|symmetry| symmetry.pixel_map() == turn)
     }
 }
 
 impl Operation for Symmetry {
     fn properties(&self) -> Properties {
-        let map = self.parts();
+        let map = self.pixel_map();
         Properties {
             wide_samples: true,
             ..Properties::new(self.name(), Access::Permutation(map), Effect::Moves(map))
@@ -118,7 +118,7 @@ impl Bound for Symmetry {
             transposed,
             mirror_x,
             mirror_y,
-        } = self.parts();
+        } = self.pixel_map();
         let pixel = from.pixel_bytes();
         let mut bytes = Vec::with_capacity(from.bytes());
         for y in 0..to.height {
@@ -140,16 +140,16 @@ impl Bound for Symmetry {
         let mut samples = image.into_samples();
         timeline.host(self.name(), 2 * from.bytes() as u64, || {
             match from.pixel_bytes() {
-                1 => turn::<1>(self.parts(), from, &mut samples),
-                2 => turn::<2>(self.parts(), from, &mut samples),
-                3 => turn::<3>(self.parts(), from, &mut samples),
-                4 => turn::<4>(self.parts(), from, &mut samples),
-                6 => turn::<6>(self.parts(), from, &mut samples),
-                12 => turn::<12>(self.parts(), from, &mut samples),
-                16 => turn::<16>(self.parts(), from, &mut samples),
-                24 => turn::<24>(self.parts(), from, &mut samples),
-                32 => turn::<32>(self.parts(), from, &mut samples),
-                _ => turn::<8>(self.parts(), from, &mut samples),
+                1 => apply::<1>(self.pixel_map(), from, &mut samples),
+                2 => apply::<2>(self.pixel_map(), from, &mut samples),
+                3 => apply::<3>(self.pixel_map(), from, &mut samples),
+                4 => apply::<4>(self.pixel_map(), from, &mut samples),
+                6 => apply::<6>(self.pixel_map(), from, &mut samples),
+                12 => apply::<12>(self.pixel_map(), from, &mut samples),
+                16 => apply::<16>(self.pixel_map(), from, &mut samples),
+                24 => apply::<24>(self.pixel_map(), from, &mut samples),
+                32 => apply::<32>(self.pixel_map(), from, &mut samples),
+                _ => apply::<8>(self.pixel_map(), from, &mut samples),
             }
         })?;
         Ok(OpResult::Image(Image::new(to, samples)))
@@ -161,7 +161,7 @@ impl Bound for Symmetry {
             transposed,
             mirror_x,
             mirror_y,
-        } = self.parts();
+        } = self.pixel_map();
         // The kernels mirror the input's columns and rows, not the output's.
         let (reverse_x, reverse_y) = if transposed {
             (mirror_y, mirror_x)
@@ -181,28 +181,25 @@ impl Bound for Symmetry {
         let bytes = 2 * from.bytes() as u64;
         let (width, height) = (width as u64, height as u64);
         let (reverse_x, reverse_y) = (reverse_x.into(), reverse_y.into());
+        // Both kernels have the same arguments.
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let kernel = job.kernel::<$kernel>(&form)?;
+                let arguments = $kernel {
+                    src,
+                    dst,
+                    width,
+                    height,
+                    reverse_x,
+                    reverse_y,
+                };
+                job.launch(&kernel, grid, bytes, arguments)?;
+            }};
+        }
         if transposed {
-            let kernel = job.kernel::<Transpose>(&form)?;
-            let arguments = Transpose {
-                src,
-                dst,
-                width,
-                height,
-                reverse_x,
-                reverse_y,
-            };
-            job.launch(&kernel, grid, bytes, arguments)?;
+            launch!(Transpose)
         } else {
-            let kernel = job.kernel::<Flip>(&form)?;
-            let arguments = Flip {
-                src,
-                dst,
-                width,
-                height,
-                reverse_x,
-                reverse_y,
-            };
-            job.launch(&kernel, grid, bytes, arguments)?;
+            launch!(Flip)
         }
         let shape = self.shape(from);
         Ok(OpResult::Image(DeviceImage { shape, samples }))
@@ -230,12 +227,12 @@ pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) 
 
 /// Applies a symmetry to an image of `N`-byte pixels, in place unless it transposes a rectangle
 /// that is not square.
-fn turn<const N: usize>(parts: PixelMap, from: Shape, samples: &mut Samples) -> Result<()> {
+fn apply<const N: usize>(map: PixelMap, from: Shape, samples: &mut Samples) -> Result<()> {
     let PixelMap {
         transposed,
         mirror_x,
         mirror_y,
-    } = parts;
+    } = map;
     let (pixels, _) = samples.as_bytes_mut().as_chunks_mut::<N>();
     if transposed && from.width != from.height {
         let mut output = Samples::any(&from)?;

@@ -103,8 +103,8 @@ impl Executor<'_> {
         };
         self.change_in_place(
             pixels,
-            |image, job| depth::narrow_on_gpu(image, ranges, job),
-            |image, timeline| timeline.host("narrow", bytes, || depth::narrow(image, ranges, most)),
+            |image, job| depth::convert_to_eight_on_gpu(image, ranges, job),
+            |image, timeline| timeline.host("narrow", bytes, || depth::convert_to_eight(image, ranges, most)),
         )
     }
 

@@ -168,7 +168,7 @@ impl<'a> Job<'a> {
             let band = plan.input_depth.apply(band, timeline);
             let band = bound.cpu(band, timeline)?.image()?;
             Ok(match plan.to_eight_bits {
-                Some(most) => depth::narrow(band, plan.scaled_ranges(&summary), most),
+                Some(most) => depth::convert_to_eight(band, plan.scaled_ranges(&summary), most),
                 None => band,
             })
         };

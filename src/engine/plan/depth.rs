@@ -51,7 +51,7 @@ impl InputDepth {
         match self {
             InputDepth::Kept => image,
             InputDepth::ToSixteen(most) => {
-                timeline.host("widen", bytes, || depth::widen(image, most))
+                timeline.host("widen", bytes, || depth::convert_to_sixteen(image, most))
             }
             InputDepth::FullAlpha(most) => depth::with_full_alpha(image, most),
         }

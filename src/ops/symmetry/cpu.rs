@@ -1,6 +1,6 @@
 //! Moves pixels on the CPU, on all cores. Mirroring, and the transposition of a square, work in the
 //! image's own memory: the first touch of new memory costs as much as the copy into it. All work is
-//! done in pieces that fit into a level-1 or level-2 cache.
+//! done in chunks that fit into a level-1 or level-2 cache.
 
 use super::streamed::{self, Streamed};
 use crate::image::simd::{Level, level, per_level};
@@ -19,11 +19,11 @@ const fn tile<const N: usize>() -> usize {
         _ => TILE / 4,
     }
 }
-/// Side, in pixels, of the part of a square that a core transposes together with the part across
+/// Side, in pixels, of the block of a square that a core transposes together with the block across
 /// the diagonal.
-const PART: usize = 512;
+const BLOCK: usize = 512;
 /// Pixels that a core mirrors at a time.
-const PIECE: usize = 1 << 15;
+const CHUNK: usize = 1 << 15;
 
 type Pixels<const N: usize> = [[u8; N]];
 type Line<const N: usize> = [[u8; N]; TILE];
@@ -31,14 +31,14 @@ type Line<const N: usize> = [[u8; N]; TILE];
 /// Rotates the image by a half turn: the last pixel becomes the first.
 pub(super) fn reverse<const N: usize>(pixels: &mut Pixels<N>) {
     let (head, tail) = halves(pixels, 1);
-    head.par_chunks_mut(PIECE)
-        .zip(tail.par_rchunks_mut(PIECE))
+    head.par_chunks_mut(CHUNK)
+        .zip(tail.par_rchunks_mut(CHUNK))
         .for_each(|(head, tail)| swap_reversed(head, tail));
 }
 
 /// Exchanges left and right.
 pub(super) fn mirror_columns<const N: usize>(pixels: &mut Pixels<N>, width: usize) {
-    let rows = (PIECE / width).max(1);
+    let rows = (CHUNK / width).max(1);
     pixels.par_chunks_mut(rows * width).for_each(|rows| {
         for row in rows.chunks_exact_mut(width) {
             let (head, tail) = halves(row, 1);
@@ -49,7 +49,7 @@ pub(super) fn mirror_columns<const N: usize>(pixels: &mut Pixels<N>, width: usiz
 
 /// Exchanges top and bottom.
 pub(super) fn mirror_rows<const N: usize>(pixels: &mut Pixels<N>, width: usize) {
-    let rows = (PIECE / width).max(1);
+    let rows = (CHUNK / width).max(1);
     let (top, bottom) = halves(pixels, width);
     top.par_chunks_mut(rows * width)
         .zip(bottom.par_rchunks_mut(rows * width))
@@ -115,36 +115,36 @@ impl<const N: usize> Tiles<N> {
         }
     }
 
-    /// Stores the first transposed tile into a part of these rows, past the caches.
+    /// Stores the first transposed tile into these columns of the rows, past the caches.
     fn stream<'a>(
         &self,
         streamed: &mut Streamed,
         rows: impl Iterator<Item = &'a mut Pixels<N>>,
-        part: &Range<usize>,
+        columns: &Range<usize>,
     ) {
         for (index, (row, line)) in rows.zip(&self.turned[0]).enumerate() {
-            let new = line[..part.len()].as_flattened();
-            streamed.store(index, row.as_flattened_mut(), part.start * N, new);
+            let new = line[..columns.len()].as_flattened();
+            streamed.store(index, row.as_flattened_mut(), columns.start * N, new);
         }
     }
 }
 
 /// Transposes a square of `side`² pixels in place.
 pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usize) {
-    let across = side.div_ceil(PART);
-    let mut parts: Vec<Vec<&mut Pixels<N>>> = Vec::new();
-    parts.resize_with(across * across, Vec::new);
+    let across = side.div_ceil(BLOCK);
+    let mut blocks: Vec<Vec<&mut Pixels<N>>> = Vec::new();
+    blocks.resize_with(across * across, Vec::new);
     for (y, row) in pixels.chunks_exact_mut(side).enumerate() {
-        for (x, piece) in row.chunks_mut(PART).enumerate() {
-            parts[y / PART * across + x].push(piece);
+        for (x, segment) in row.chunks_mut(BLOCK).enumerate() {
+            blocks[y / BLOCK * across + x].push(segment);
         }
     }
-    // Each part above the diagonal with its mirror image below; those on the diagonal have none.
+    // Each block above the diagonal with its mirror image below; those on the diagonal have none.
     let mut pairs = Vec::new();
     for y in 0..across {
         for x in y..across {
-            let above = std::mem::take(&mut parts[y * across + x]);
-            pairs.push((above, std::mem::take(&mut parts[x * across + y])));
+            let above = std::mem::take(&mut blocks[y * across + x]);
+            pairs.push((above, std::mem::take(&mut blocks[x * across + y])));
         }
     }
     pairs.into_par_iter().with_max_len(1).for_each_init(
@@ -156,7 +156,14 @@ pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usi
                 for x in (first..width).step_by(tile::<N>()) {
                     let (high, wide) =
                         (tile::<N>().min(above.len() - y), tile::<N>().min(width - x));
-                    let (here, there) = ((y..y + high, x..x + wide), (x..x + wide, y..y + high));
+                    let here = Area {
+                        rows: y..y + high,
+                        columns: x..x + wide,
+                    };
+                    let there = Area {
+                        rows: x..x + wide,
+                        columns: y..y + high,
+                    };
                     tiles.transpose_rows(0, rows(&above, &here));
                     let below = if below.is_empty() {
                         &mut above
@@ -173,21 +180,25 @@ pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usi
 }
 
 /// The rows and the columns of a tile.
-type Area = (Range<usize>, Range<usize>);
+struct Area {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
 
 fn rows<'a, const N: usize>(
-    part: &'a [&mut Pixels<N>],
-    (rows, columns): &Area,
+    block: &'a [&mut Pixels<N>],
+    area: &Area,
 ) -> impl Iterator<Item = &'a Pixels<N>> {
-    part[rows.clone()].iter().map(|row| &row[columns.clone()])
+    let rows = block[area.rows.clone()].iter();
+    rows.map(|row| &row[area.columns.clone()])
 }
 
 fn rows_mut<'a, const N: usize>(
-    part: &'a mut [&mut Pixels<N>],
-    (rows, columns): &Area,
+    block: &'a mut [&mut Pixels<N>],
+    area: &Area,
 ) -> impl Iterator<Item = &'a mut Pixels<N>> {
-    let rows = part[rows.clone()].iter_mut();
-    rows.map(|row| &mut row[columns.clone()])
+    let rows = block[area.rows.clone()].iter_mut();
+    rows.map(|row| &mut row[area.columns.clone()])
 }
 
 /// Transposes an image `width` pixels wide into another image's memory, and then exchanges left and
@@ -220,12 +231,12 @@ pub(super) fn transpose<const N: usize>(
                 tiles.transpose_rows(0, lines);
             }
             let rows = rows.chunks_exact_mut(height);
-            let part = start..start + deep;
+            let columns = start..start + deep;
             match (streamed.as_mut(), mirror_y) {
-                (None, true) => tiles.store(0, rows.rev().map(|row| &mut row[part.clone()])),
-                (None, false) => tiles.store(0, rows.map(|row| &mut row[part.clone()])),
-                (Some(streamed), true) => tiles.stream(streamed, rows.rev(), &part),
-                (Some(streamed), false) => tiles.stream(streamed, rows, &part),
+                (None, true) => tiles.store(0, rows.rev().map(|row| &mut row[columns.clone()])),
+                (None, false) => tiles.store(0, rows.map(|row| &mut row[columns.clone()])),
+                (Some(streamed), true) => tiles.stream(streamed, rows.rev(), &columns),
+                (Some(streamed), false) => tiles.stream(streamed, rows, &columns),
             }
         }
         if streams {
