@@ -3,6 +3,7 @@
 use crate::support::png::{
     Plain, channels, chunk, idats, index, kinds, segments, sync_flushed, zlib,
 };
+use crate::support::{folder, run};
 use gpuimg::internals::formats::png::decode;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::os::Source;
@@ -645,4 +646,110 @@ fn joined_streams(bytes: &[u8], levels: &[(usize, u32)]) -> Vec<u8> {
     stream.extend([1, 0, 0, 0xFF, 0xFF]);
     stream.extend(simd_adler32::adler32(&bytes).to_be_bytes());
     stream
+}
+
+/// A zlib stream of one block with the fixed code: literals below 144, and matches of 10 bytes from 8 bytes before.
+fn one_fixed_block(bytes: &[u8]) -> Vec<u8> {
+    let (mut stream, mut waiting, mut count) = (vec![0x78, 0x01], 0u64, 0u32);
+    let mut put = |bits: u32, len: u32| {
+        waiting |= u64::from(bits) << count;
+        count += len;
+        while count >= 8 {
+            stream.push(waiting as u8);
+            waiting >>= 8;
+            count -= 8;
+        }
+    };
+    // A code word begins with its highest bit.
+    let word = |word: u32, len: u32| word.reverse_bits() >> (32 - len);
+    put(0b011, 3);
+    let mut at = 0;
+    while at < bytes.len() {
+        if at >= 8 && bytes[at..].starts_with(&bytes[at - 8..at]) && at + 10 <= bytes.len() {
+            // Length 10 is symbol 264; distance 8 is symbol 5 with the extra bit 1.
+            assert_eq!(bytes[at..at + 10], bytes[at - 8..at + 2]);
+            put(word(8, 7), 7);
+            put(word(5, 5), 5);
+            put(1, 1);
+            at += 10;
+        } else {
+            assert!(bytes[at] < 144);
+            put(word(0x30 + u32::from(bytes[at]), 8), 8);
+            at += 1;
+        }
+    }
+    put(0, 7);
+    put(0, 7);
+    stream.extend(simd_adler32::adler32(&bytes).to_be_bytes());
+    stream
+}
+
+#[test]
+fn a_fast_method_that_fails_is_noted_with_verbose() {
+    // An index of other segments, in a file whose stream is right.
+    let good = Segmented::new(Plain::noisy(40, 30, 16, 0), 10, true, |_| 0);
+    let mut lie = index(10, &good.segments);
+    lie.1.swap(8, 12);
+    let wrong_index = good.file_with(lie, &good.idats());
+
+    // A single block, which parts of a stream cannot share.
+    let mut plain = Plain::noisy(2015, 2200, 8, 0);
+    let mut state = 1u32;
+    for row in plain.samples.chunks_exact_mut(2015) {
+        // With the filter byte 0, groups of eight literals and their repetition.
+        let mut group = [0u16; 8];
+        for (x, sample) in (1..).zip(row) {
+            if x % 18 < 8 {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                group[x % 18] = (state >> 25) as u16;
+            }
+            if x % 18 == 0 {
+                group[0] = 0;
+            }
+            *sample = group[x % 18 % 8];
+        }
+    }
+    let one_block = plain.file([&one_fixed_block(&plain.scanlines(|_| 0))[..]]);
+    assert!(open(&one_block).unwrap() == expected(&plain));
+
+    let files: [(&str, &[u8], Option<&str>); 3] = [
+        ("good.png", &good.file(), None),
+        (
+            "index.png",
+            &wrong_index,
+            Some("decoded without its index of segments, because decoding by the index failed: "),
+        ),
+        (
+            "block.png",
+            &one_block,
+            Some("inflated on one thread, because inflating on several threads failed: "),
+        ),
+    ];
+    let root = folder(&files.map(|(name, file, _)| (name, file)));
+    for (name, _, note) in files {
+        for verbose in [false, true] {
+            let mut args = vec![
+                "rotate",
+                "180",
+                name,
+                "out.png",
+                "--device",
+                "cpu",
+                "--overwrite",
+            ];
+            args.extend(verbose.then_some("-v"));
+            let done = run(root.path(), &args, &[("RAYON_NUM_THREADS", "2")]);
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            let failed = done.stderr.contains(", because ") && done.stderr.contains(" failed: ");
+            assert_eq!(failed, verbose && note.is_some(), "{name}: {}", done.stderr);
+            if let Some(note) = note.filter(|_| verbose) {
+                assert_eq!(
+                    done.stderr.matches(note).count(),
+                    1,
+                    "{name}: {}",
+                    done.stderr
+                );
+            }
+        }
+    }
 }

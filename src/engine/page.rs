@@ -374,6 +374,7 @@ impl<'a> Job<'a> {
             ranges: summary.ranges,
         };
         let mut diagnostics = plan.diagnostics;
+        diagnostics.notes.extend(input.reader.fallbacks());
         if !page.ranges.is_empty() {
             diagnostics.notes.push(page.scaled());
         }

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct ErrorPolicy {
     goes_on: bool,
     found: Mutex<Vec<Error>>,
+    fallbacks: Mutex<Vec<String>>,
 }
 
 impl ErrorPolicy {
@@ -17,6 +18,7 @@ impl ErrorPolicy {
         ErrorPolicy {
             goes_on,
             found: Mutex::default(),
+            fallbacks: Mutex::default(),
         }
     }
 
@@ -51,6 +53,31 @@ impl ErrorPolicy {
             }
             other => other,
         }
+    }
+
+    /// Records that a fast method failed and a slower one is used, as a note about the selected page.
+    pub fn add_fallback(&self, note: String) {
+        let mut notes = self
+            .fallbacks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// The fast methods that failed on the selected page, a note each.
+    pub fn fallbacks(&self) -> Vec<String> {
+        let notes = self
+            .fallbacks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        notes.clone()
+    }
+
+    /// Forgets the fallbacks, because another page is selected.
+    pub fn clear_fallbacks(&mut self) {
+        self.fallbacks = Mutex::default();
     }
 
     /// A sentence with all recorded damage; `None` if there is none.

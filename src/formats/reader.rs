@@ -310,6 +310,7 @@ impl<'a> Reader<'a> {
     /// Turns to page `index` of the selected pages.
     pub fn turn_to(&mut self, index: usize) -> Result<()> {
         let page = self.pages[index];
+        self.policy.clear_fallbacks();
         let turned = self.decoder.turn_to(page).with_context(|| of_page(page));
         self.checked(turned)
     }
@@ -385,6 +386,11 @@ impl<'a> Reader<'a> {
     pub fn decode(&mut self) -> Result<Image> {
         let image = self.decoder.decode(&self.policy);
         self.checked(image)
+    }
+
+    /// The fast methods that failed while the selected page was decoded, a note each; a slower method was used instead.
+    pub fn fallbacks(&self) -> Vec<String> {
+        self.policy.fallbacks()
     }
 
     /// A sentence about damage, if the error policy was to go on.

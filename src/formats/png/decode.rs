@@ -32,11 +32,11 @@ use interlaced::Passes;
 use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
 
-/// Bytes of image from which on a second thread saves more time than its start takes.
+/// From this many bytes of image on, a second thread saves more time than it takes to start.
 const WORTH_A_THREAD: usize = 1 << 20;
 
-/// Threads from which on the one that joins what the others inflate has too much to do to undo the filters as well.
-const MANY: usize = 4;
+/// With this many threads, the thread that joins the inflated parts leaves undoing the filters to the others.
+const MIN_THREADS_TO_UNFILTER_APART: usize = 4;
 
 /// The fewest rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
 const BAND: usize = 16;
@@ -151,102 +151,133 @@ impl Decoder for PngDecoder<'_> {
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
     /// Checks every CRC, the Adler-32 and the end of the file: the image is complete or an error,
-    /// unless the error policy is to go on.
+    /// unless damage is accepted. If a fast method fails, a slower one decides whether the file is
+    /// damaged, and the failure is recorded as a fallback.
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
-        let PngDecoder {
-            source,
-            ref prelude,
-            ref mut data,
-            shape,
-        } = *self;
-        let total = prelude.header.scanline_bytes()?;
-        let data = data.take().context("its image data were read before")?;
-        let inflater = ScanlineInflater::new(data);
-        if prelude.is_plain() && prelude.header.interlaced {
-            // An error here may be the file's: the png crate's decoder decides.
-            if let Ok(image) = interlaced(source, prelude, shape, policy) {
-                return Ok(image);
+        let data = self.data.take();
+        let data = data.context("internal error: the page was decoded before")?;
+        let header = &self.prelude.header;
+        let is_plain = self.prelude.is_plain();
+        if is_plain && !header.interlaced {
+            return self.decode_rows(data, policy);
+        }
+        if is_plain {
+            match self.decode_interlaced(policy) {
+                Ok(image) => return Ok(image),
+                Err(error) => policy.add_fallback(format!(
+                    "decoded by the png library, because decoding the passes failed: {error:#}"
+                )),
             }
         }
-        if !prelude.is_plain() || prelude.header.interlaced {
-            policy.take(inflater.each(total, |_| Ok(())))?;
-            return library::decode(source, shape, policy);
-        }
-        let mut samples = policy.samples(&shape)?;
-        let layout = Layout::of(&shape);
-        if let Some(index) = &prelude.index {
-            let image = samples.as_bytes_mut();
-            // An error of the segments is not reported: the serial decoder reads the whole stream,
-            // which may even be valid.
-            if segments::decode(source, prelude, index, image, layout).is_ok() {
-                return Ok(Image::new(shape, samples));
-            }
-        }
-        let threads = rayon::current_num_threads();
-        if parallel::is_worth(source.len(), total, threads) {
-            let data = prelude.image_data(source)?;
-            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
-            let read = rayon::in_place_scope(|scope| {
-                parallel::each(data, total, threads, |bytes| match threads < MANY {
-                    true => rows.push(bytes),
-                    false => rows
-                        .push_apart(bytes, &mut |mut rows| scope.spawn(move |_| rows.unfilter())),
-                })
-            });
-            // An error here may be the file's, or a limit of this method: the serial decoder
-            // decides.
-            if read.and_then(|mut data| data.finish()).is_ok() {
-                return Ok(Image::new(shape, samples));
-            }
-        }
-        let mut rows = Rows::new(samples.as_bytes_mut(), layout);
-        let read = if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
-            inflater.each(total, |bytes| rows.push(bytes))
-        } else {
-            inflater.each_apart(total, |bytes| rows.push(bytes))
-        };
-        if read.is_err() {
-            policy.take(read)?;
-            samples = policy.samples(&shape)?;
-            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
-            prefix::fill(source, prelude, &mut rows)?;
-        }
-        Ok(Image::new(shape, samples))
+        // The library accepts a stream without its end and its Adler-32, so the stream is checked first.
+        let check = ScanlineInflater::new(data).each(header.scanline_bytes()?, |_| Ok(()));
+        policy.take(check)?;
+        library::decode(self.source, self.shape, policy)
     }
 }
 
-/// Decodes an interlaced file whose samples differ from those in memory only by filters and byte order.
-fn interlaced(
-    source: &Source,
-    prelude: &Prelude,
-    shape: Shape,
-    policy: &ErrorPolicy,
-) -> Result<Image> {
-    let mut samples = policy.samples(&shape)?;
-    let bytes = samples.as_bytes_mut();
-    let mut passes = Passes::new(bytes, &prelude.header, Layout::of(&shape));
-    inflated(source, prelude, |bytes| passes.push(bytes))?;
-    Ok(Image::new(shape, samples))
-}
+impl PngDecoder<'_> {
+    /// Decodes a file that is not interlaced and whose samples need no expansion.
+    fn decode_rows(&self, data: ImageData, policy: &ErrorPolicy) -> Result<Image> {
+        let mut samples = policy.samples(&self.shape)?;
+        if self.decode_in_parallel(samples.as_bytes_mut(), policy)? {
+            return Ok(Image::new(self.shape, samples));
+        }
+        let layout = Layout::of(&self.shape);
+        let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+        let inflated = self.inflate_serially(data, |bytes| rows.push(bytes));
+        if inflated.is_err() {
+            policy.take(inflated)?;
+            samples = policy.samples(&self.shape)?;
+            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            prefix::fill(self.source, &self.prelude, &mut rows)?;
+        }
+        Ok(Image::new(self.shape, samples))
+    }
 
-/// Inflates the image data, by as many threads as pay, and passes the scanlines to `take` in order.
-///
-/// # Errors
-/// Those of the file and of `take`, and limits of the parallel method.
-fn inflated(
-    source: &Source,
-    prelude: &Prelude,
-    take: impl FnMut(&[u8]) -> Result<()> + Send,
-) -> Result<()> {
-    let total = prelude.header.scanline_bytes()?;
-    let data = prelude.image_data(source)?;
-    let threads = rayon::current_num_threads();
-    if parallel::is_worth(source.len(), total, threads) {
-        parallel::each(data, total, threads, take)?.finish()
-    } else if total < WORTH_A_THREAD || threads == 1 {
-        ScanlineInflater::new(data).each(total, take)
-    } else {
-        ScanlineInflater::new(data).each_apart(total, take)
+    /// Decodes the rows into `image` on several threads, if the file has an index of its segments or its stream is worth it.
+    /// Returns false if neither is the case, or if both failed: `policy` then has the reasons, and the content of `image` is
+    /// undefined.
+    fn decode_in_parallel(&self, image: &mut [u8], policy: &ErrorPolicy) -> Result<bool> {
+        let layout = Layout::of(&self.shape);
+        if let Some(index) = &self.prelude.index {
+            match segments::decode(self.source, &self.prelude, index, image, layout) {
+                Ok(()) => return Ok(true),
+                // The index may be wrong in a file whose stream is right.
+                Err(error) => policy.add_fallback(format!(
+                    "decoded without its index of segments, because decoding by the index failed: {error:#}"
+                )),
+            }
+        }
+        let total = self.prelude.header.scanline_bytes()?;
+        let threads = rayon::current_num_threads();
+        if !parallel::is_worth(self.source.len(), total, threads) {
+            return Ok(false);
+        }
+        match self.inflate_rows_in_parallel(image, total, threads) {
+            Ok(()) => Ok(true),
+            // The file may be damaged, or this method may not suit its blocks.
+            Err(error) => {
+                policy.add_fallback(format!(
+                    "inflated on one thread, because inflating on several threads failed: {error:#}"
+                ));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Inflates the stream on `threads` threads and undoes the filters: on the thread that joins the inflated parts, or on
+    /// the others, if there are enough of them.
+    fn inflate_rows_in_parallel(
+        &self,
+        image: &mut [u8],
+        total: usize,
+        threads: usize,
+    ) -> Result<()> {
+        let data = self.prelude.image_data(self.source)?;
+        let mut rows = Rows::new(image, Layout::of(&self.shape));
+        let inflated = rayon::in_place_scope(|scope| {
+            parallel::each(data, total, threads, |bytes| {
+                if threads < MIN_THREADS_TO_UNFILTER_APART {
+                    rows.push(bytes)
+                } else {
+                    rows.push_apart(bytes, &mut |mut rows| scope.spawn(move |_| rows.unfilter()))
+                }
+            })
+        });
+        inflated?.finish()
+    }
+
+    /// Decodes an interlaced file whose samples need no expansion.
+    fn decode_interlaced(&self, policy: &ErrorPolicy) -> Result<Image> {
+        let mut samples = policy.samples(&self.shape)?;
+        let layout = Layout::of(&self.shape);
+        let mut passes = Passes::new(samples.as_bytes_mut(), &self.prelude.header, layout);
+        let total = self.prelude.header.scanline_bytes()?;
+        let data = self.prelude.image_data(self.source)?;
+        let threads = rayon::current_num_threads();
+        let push = |bytes: &[u8]| passes.push(bytes);
+        if parallel::is_worth(self.source.len(), total, threads) {
+            parallel::each(data, total, threads, push)?.finish()?;
+        } else {
+            self.inflate_serially(data, push)?;
+        }
+        Ok(Image::new(self.shape, samples))
+    }
+
+    /// Inflates the stream in order and passes the scanlines to `take`; in a large image on a second thread.
+    fn inflate_serially(
+        &self,
+        data: ImageData,
+        take: impl FnMut(&[u8]) -> Result<()> + Send,
+    ) -> Result<()> {
+        let total = self.prelude.header.scanline_bytes()?;
+        let inflater = ScanlineInflater::new(data);
+        if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
+            inflater.each(total, take)
+        } else {
+            inflater.each_apart(total, take)
+        }
     }
 }
 
