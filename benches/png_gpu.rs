@@ -22,7 +22,7 @@ mod decode;
 
 use common::arguments::Arguments;
 use common::kinds::Kind;
-use gpuimg::internals::formats::deflated::Segments;
+use gpuimg::internals::formats::deflated::EncodedSegments;
 use gpuimg::internals::formats::gpu;
 use gpuimg::internals::formats::png::{self, Mode};
 use gpuimg::internals::gpu::driver::Gpu;
@@ -143,7 +143,7 @@ fn compressed(
     image: &mut Image,
     times: usize,
     timeline: &mut Timeline,
-) -> (Segments, Duration) {
+) -> (EncodedSegments, Duration) {
     let shape: Shape = image.shape();
     let memory = image.samples_mut().as_bytes_mut();
     let work = gpu.job(memory, timeline, |job| {

@@ -16,3 +16,7 @@ pub mod zlib;
 
 /// The farthest distance that a match can have, in bytes (RFC 1951, section 2).
 pub const WINDOW: usize = 32 << 10;
+
+/// The most bytes that a byte of deflate data can expand to: a match of 258 bytes takes at least 2 bits (RFC 1951, section
+/// 3.2.5).
+pub const MAX_EXPANSION: u64 = 1032;

@@ -388,7 +388,7 @@ fn a_png_that_cannot_be_written_is_refused() {
     let image = Image::new(shape, Samples::zeroed(&shape).unwrap());
     let error = encode(&image, Mode::Fast, &target).unwrap_err();
     assert!(
-        error.to_string().contains("more than a PNG can hold"),
+        error.to_string().contains("more than a PNG can store"),
         "{error}"
     );
 }

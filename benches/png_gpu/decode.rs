@@ -2,7 +2,7 @@
 //! kernel's best time, then GB/s of samples: one image whose compressed data lie in device memory, host
 //! waits counted; and 1 to 16 streams at once, with and without the upload.
 
-use gpuimg::internals::formats::gpu::decode::{decode_on_gpu, decode_resident};
+use gpuimg::internals::formats::gpu::decode::{Decoded, decode_on_gpu, decode_resident};
 use gpuimg::internals::formats::{Reader, Reading};
 use gpuimg::internals::gpu::driver::Gpu;
 use gpuimg::internals::os::Source;
@@ -49,7 +49,7 @@ fn row(gpu: &Gpu, path: &Path) {
                 let word = job.words(&[0u32])?;
                 let _: Vec<u32> = job.read_words(&word)?;
                 let start = Instant::now();
-                if let Err(why) = decode_resident(head, &stream, job)? {
+                if let Decoded::Unsuited(why) = decode_resident(head, &stream, job)? {
                     println!("  left to the CPU: {why}");
                     return Ok(None);
                 }
@@ -128,7 +128,7 @@ fn streams(gpu: &Gpu, source: &Source, count: usize, upload: bool) -> (Duration,
                             true => decode_on_gpu(head, job)?,
                             false => decode_resident(head, &stream, job)?,
                         };
-                        assert!(decoded.is_ok());
+                        assert!(matches!(decoded, Decoded::Image { .. }));
                     }
                     Ok(())
                 });

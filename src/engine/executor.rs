@@ -18,8 +18,8 @@ pub use set::PageWork;
 
 use super::task::{check_types, device_work};
 
-use crate::formats::gpu::decode;
-use crate::formats::packed::{Packed, Unsuited};
+use crate::formats::gpu::decode::{self, Decoded};
+use crate::formats::packed::Packed;
 use crate::gpu::choice;
 use crate::gpu::driver::Gpu;
 use crate::gpu::slots::Slot;
@@ -220,16 +220,12 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// The GPU's.
-    pub fn decode_packed(
-        &mut self,
-        mut packed: Packed,
-        gpu: &Gpu,
-    ) -> Result<Result<DeviceImage, Unsuited>> {
+    pub fn decode_packed(&mut self, mut packed: Packed, gpu: &Gpu) -> Result<Decoded> {
         let (head, memory) = packed.split();
         let decoded = gpu.job(memory, &mut self.timeline, |job| {
             decode::decode_on_gpu(head, job)
         });
-        if !matches!(decoded, Ok(Ok(_))) {
+        if !matches!(decoded, Ok(Decoded::Image { .. })) {
             self.slot = None;
         }
         decoded.map_err(|error| error.context(Failed))

@@ -10,6 +10,7 @@ use super::plan::{Bands, InputDepth, Plan};
 use super::stack::SharedStatistics;
 use crate::engine::executor::{PageWork, Pixels};
 use crate::formats;
+use crate::formats::gpu::decode::Decoded;
 use crate::image::metadata::{Metadata, Stretch};
 use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, SampleTypes, Statistic, Statistics, Summary};
@@ -170,11 +171,14 @@ impl<'a> Job<'a> {
                 self.executor.timeline.begin_codec();
                 decoded.map_err(|error| messages.add_context(error))?
             }
-            Err(unsuited) => Err(unsuited),
+            Err(unsuited) => Decoded::Unsuited(unsuited),
         };
         match decoded {
-            Ok(image) => Ok(Some(Pixels::Device(image))),
-            Err(unsuited) => {
+            Decoded::Image { image, note } => {
+                plan.diagnostics.notes.extend(note.map(String::from));
+                Ok(Some(Pixels::Device(image)))
+            }
+            Decoded::Unsuited(unsuited) => {
                 let note = format!("decoded on the CPU instead of the GPU: {unsuited}");
                 plan.diagnostics.notes.push(note);
                 Ok(None)

@@ -1,51 +1,50 @@
-//! Pixels that have been filtered and deflated elsewhere, in the segments of a PNG (`png/encode.rs` defines
-//! their bytes): a GPU hands these to the encoder.
+//! Pixels that a GPU has filtered and deflated, in the segments of a PNG. `png/encode.rs` defines their bytes.
 
 use crate::image::{HostMemory, Shape};
 use anyhow::{Result, ensure};
 use std::ops::Range;
 
-/// Filtered bytes of a segment, unless a single row is longer.
-const SEGMENT: usize = 1 << 20;
+/// The most filtered bytes of a segment, unless a single row is longer.
+const SEGMENT_BYTES: usize = 1 << 20;
 
-/// A limit on rows: chunks hold at most 2³¹ − 1 bytes, and compression may add half a row's length.
-const LONGEST_ROW: usize = 1 << 30;
+/// The longest row. A chunk has at most 2³¹ − 1 bytes, and compression may add half a row's length.
+const MAX_ROW_BYTES: usize = 1 << 30;
 
 /// An image as the deflated segments of a PNG.
 #[derive(Debug)]
 pub struct Deflated {
-    pub(super) segments: Segments,
+    pub(super) segments: EncodedSegments,
     pub(super) memory: HostMemory,
 }
 
 /// The position of an image's segments in a block of memory.
 #[derive(Debug)]
-pub struct Segments {
-    pub(crate) layout: Layout,
+pub struct EncodedSegments {
+    pub(crate) layout: SegmentLayout,
     /// The segments, in order.
-    pub(crate) segments: Vec<Segment>,
-    /// Bytes in that memory; later bytes are in `rest`.
-    pub(crate) inside: usize,
-    pub(crate) rest: Vec<u8>,
+    pub(crate) segments: Vec<EncodedSegment>,
+    /// The number of bytes in the memory. The bytes after them are in `overflow`.
+    pub(crate) in_memory: usize,
+    pub(crate) overflow: Vec<u8>,
 }
 
 /// One segment.
 #[derive(Debug)]
-pub(crate) struct Segment {
-    /// Its range of bytes, counted from the beginning of the memory.
+pub(crate) struct EncodedSegment {
+    /// Its range of bytes in the memory, continued in `EncodedSegments::overflow`.
     pub at: Range<usize>,
-    /// Whether it is deflate data; otherwise it is filtered bytes in which the CPU still has to
-    /// search for matches.
+    /// Whether it is deflate data. Otherwise it is filtered bytes, in which the CPU must search for
+    /// matches.
     pub deflated: bool,
     /// The Adler-32 of the filtered bytes.
     pub adler: u32,
-    /// The CRC-32 of the deflate data, if they are.
+    /// The CRC-32 of the deflate data, if there are any.
     pub crc: u32,
 }
 
 impl Deflated {
     /// Combines the segments with the memory that holds them.
-    pub fn new(segments: Segments, memory: HostMemory) -> Deflated {
+    pub fn new(segments: EncodedSegments, memory: HostMemory) -> Deflated {
         Deflated { segments, memory }
     }
 
@@ -57,46 +56,48 @@ impl Deflated {
 
 /// The division of an image's rows into segments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct SegmentLayout {
     pub shape: Shape,
-    /// Bytes of a filtered row, its filter byte included.
-    pub row: usize,
-    /// Rows of a segment.
+    /// Bytes of a filtered row, its filter type included.
+    pub scanline_bytes: usize,
+    /// Rows of a segment. The last one may have fewer.
     pub rows: usize,
-    pub segments: usize,
+    /// The number of segments.
+    pub count: usize,
 }
 
-impl Layout {
-    pub fn new(shape: &Shape) -> Result<Layout> {
-        let row = shape.row() * shape.depth.bytes();
+impl SegmentLayout {
+    pub fn new(shape: &Shape) -> Result<SegmentLayout> {
+        let row_bytes = shape.row() * shape.depth.bytes();
         ensure!(
-            shape.width.max(shape.height) <= i32::MAX as usize && row <= LONGEST_ROW,
-            "{}×{} pixels are more than a PNG can hold",
+            shape.width.max(shape.height) <= i32::MAX as usize && row_bytes <= MAX_ROW_BYTES,
+            "{}×{} pixels are more than a PNG can store",
             shape.width,
             shape.height
         );
-        let rows = (SEGMENT / (1 + row)).max(1);
-        Ok(Layout {
+        let scanline_bytes = 1 + row_bytes;
+        let rows = (SEGMENT_BYTES / scanline_bytes).max(1);
+        Ok(SegmentLayout {
             shape: *shape,
-            row: 1 + row,
+            scanline_bytes,
             rows,
-            segments: shape.height.div_ceil(rows),
+            count: shape.height.div_ceil(rows),
         })
     }
 
     /// The rows of a segment.
-    pub(super) fn segment(&self, index: usize) -> Range<usize> {
+    pub(super) fn rows_of(&self, index: usize) -> Range<usize> {
         let start = index * self.rows;
         start..(start + self.rows).min(self.shape.height)
     }
 
     /// Filtered bytes of a segment.
-    pub fn bytes(&self, index: usize) -> usize {
-        self.segment(index).len() * self.row
+    pub fn filtered_bytes(&self, index: usize) -> usize {
+        self.rows_of(index).len() * self.scanline_bytes
     }
 
     /// Bytes of the index chunk's data.
-    pub(super) fn index_len(&self) -> usize {
-        5 + 4 * self.segments
+    pub(super) fn index_bytes(&self) -> usize {
+        5 + 4 * self.count
     }
 }

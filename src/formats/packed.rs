@@ -1,12 +1,12 @@
-//! The compressed data of a page as they lie in the file, for a GPU to decode, or the reason why only
-//! the codec's decoder can (`png/decode/packed.rs` and `tiff/streams.rs` read them).
+//! The compressed data of a page as they are in the file, for a GPU to decode (`png/decode/packed.rs` and
+//! `tiff/streams.rs` read them), or the reason why only the format's own decoder can.
 
 use crate::image::Shape;
 use crate::image::buffer::Buffer;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why only the CPU's decoder decodes a file.
+/// The reason why only the CPU can decode a page.
 #[derive(Debug)]
 pub struct Unsuited(Cow<'static, str>);
 
@@ -14,6 +14,16 @@ impl Unsuited {
     /// A reason, as a clause about the file: `it is interlaced`.
     pub(crate) fn new(why: impl Into<Cow<'static, str>>) -> Unsuited {
         Unsuited(why.into())
+    }
+
+    /// The inflated data exceed `MAX_INFLATED_BYTES`, or a row is too long.
+    pub(crate) fn image_too_large() -> Unsuited {
+        Unsuited::new("the image is larger than the 4 GiB that the GPU decodes")
+    }
+
+    /// The compressed data exceed `MAX_COMPRESSED_BYTES`.
+    pub(crate) fn too_much_data() -> Unsuited {
+        Unsuited::new("the compressed data exceed the 512 MiB that the GPU decodes")
     }
 }
 
@@ -23,12 +33,16 @@ impl fmt::Display for Unsuited {
     }
 }
 
-/// Bytes behind the data that are copied too, and zeros behind the streams, so that whoever reads ahead reads them.
+impl std::error::Error for Unsuited {}
+
+/// Bytes that are copied after the data, and zeros after the streams: kernels read ahead.
 pub(crate) const PADDING: usize = 16;
 
-/// Streams and images whose bits and bytes 32 bits can count, with some room.
-pub(crate) const MOST_STREAM: usize = (1 << 29) - (1 << 16);
-pub(crate) const MOST_BYTES: usize = u32::MAX as usize - (1 << 16);
+/// The most bytes of compressed data that a GPU decodes. Kernels count their bits in 32 bits.
+pub(crate) const MAX_COMPRESSED_BYTES: usize = (1 << 29) - (1 << 16);
+
+/// The most bytes of inflated data that a GPU decodes. Kernels count them in 32 bits.
+pub(crate) const MAX_INFLATED_BYTES: usize = u32::MAX as usize - (1 << 16);
 
 /// A page's compressed data, ready for a GPU.
 pub struct Packed {
@@ -38,65 +52,69 @@ pub struct Packed {
 
 /// The layout of a page's compressed data, from its header.
 pub struct Head {
-    /// The shape of the image that decoding gives, as the decoder's `shape`.
+    /// The shape of the decoded image.
     pub shape: Shape,
     pub(crate) streams: Streams,
-    pub(crate) rows: Rows,
+    pub(crate) layout: DataLayout,
 }
 
-/// zlib streams behind one another, each from its header on.
+/// Concatenated zlib streams.
 pub(crate) struct Streams {
-    /// Bytes of all.
+    /// Compressed bytes of all streams.
     pub len: usize,
-    /// The bytes at which they begin; each ends where the next begins, or before.
-    pub begins: Vec<usize>,
-    /// Their bytes in the memory, in order, and how many bytes of it they take with what lies between.
-    pub pieces: Vec<Piece>,
-    pub span: usize,
-    /// Bytes that each makes, but for the last, and that all make.
-    pub each: usize,
-    pub bytes: usize,
+    /// The offset of each stream in the concatenation. A stream ends where the next one starts, or before.
+    pub starts: Vec<usize>,
+    /// The ranges of the memory that have the streams' bytes, in order.
+    pub extents: Vec<Extent>,
+    /// Bytes of memory from its start to the end of the last extent.
+    pub memory_bytes: usize,
+    /// Inflated bytes of each stream except the last.
+    pub stream_output: usize,
+    /// Inflated bytes of all streams.
+    pub output: usize,
 }
 
-/// Bytes of the streams that lie behind one another in the memory: the data of a PNG's chunk, or all.
-pub(crate) struct Piece {
-    /// The byte of the memory at which they begin.
+/// A range of memory that has consecutive bytes of the streams: the data of one PNG chunk, or all streams.
+pub(crate) struct Extent {
+    /// Its offset in the memory.
     pub at: usize,
-    /// How many they are, and at which byte of the streams they begin.
     pub len: usize,
-    pub to: usize,
-    /// The CRC that a PNG's chunk states; it includes the four bytes before.
+    /// The offset in the streams of its first byte.
+    pub stream_offset: usize,
+    /// The CRC that a PNG chunk states. It includes the four bytes before the extent, which are the chunk's type.
     pub crc: u32,
 }
 
-/// How what is inflated becomes samples.
-pub(crate) enum Rows {
+/// The form of the inflated data.
+pub(crate) enum DataLayout {
     Png(Scanlines),
-    Tiff(Chunks),
+    Tiff(Tiles),
 }
 
 /// The scanlines of a PNG that is not interlaced.
 pub(crate) struct Scanlines {
-    /// Columns and rows of the image, and bits of a sample or of a palette's index: 1, 2, 4, 8 or 16.
     pub width: u32,
     pub height: u32,
+    /// Bits of a sample or of an index into the palette: 1, 2, 4, 8 or 16.
     pub bits: u8,
+    /// How stored pixels become samples; `None` if they are samples.
     pub expansion: Option<Expansion>,
-    /// Bytes of a row without its filter, and from a sample to the one that its filter refers to.
-    pub row: usize,
-    pub step: usize,
+    /// Bytes of a row without its filter type.
+    pub row_bytes: usize,
+    /// Bytes of a pixel, at least 1: filters combine bytes that are so far apart.
+    pub pixel_bytes: usize,
 }
 
-/// How packed pixels become samples.
+/// How stored pixels become samples.
 pub(crate) struct Expansion {
     pub mode: ExpansionMode,
-    /// The pixel that is transparent, 16 bits a channel.
+    /// The transparent pixel, with 16 bits per channel.
     pub key: u64,
-    /// Red lowest, opacity highest.
+    /// The colours, with red in the lowest byte and opacity in the highest.
     pub palette: Vec<u32>,
 }
 
-/// What packed pixels are, and whether they become samples with an opacity.
+/// The kind of stored pixels, and whether the samples have an opacity.
 #[derive(Clone, Copy)]
 pub(crate) enum ExpansionMode {
     Grey,
@@ -106,62 +124,64 @@ pub(crate) enum ExpansionMode {
     PaletteWithOpacity,
 }
 
-/// The strips or tiles of a TIFF: a stream each, from left to right and then down.
-pub(crate) struct Chunks {
-    /// Pixels of one; strips are as wide as the image, and the last ends with it.
+/// The tiles of a TIFF, a stream each, from left to right and then down. A strip is a tile as wide as the image.
+pub(crate) struct Tiles {
     pub width: usize,
+    /// Rows of a tile. The last strip of an image may have fewer.
     pub height: usize,
+    /// Whether these are tiles in the sense of TIFF, which reach past the edges of the image, and not strips.
     pub tiled: bool,
-    /// Whether samples are stored as differences, and whether their first byte is the highest.
+    /// Whether samples are stored as differences from the sample to the left.
     pub differences: bool,
     pub big_endian: bool,
-    /// Whether samples are integers with a sign.
+    /// Whether samples are signed integers.
     pub signed: bool,
 }
 
-/// The streams in the memory of their file.
+/// Reads bytes of the streams in memory.
 #[derive(Clone, Copy)]
-pub(crate) struct Stream<'a> {
+pub(crate) struct StreamReader<'a> {
     streams: &'a Streams,
     memory: &'a [u8],
 }
 
 impl Streams {
-    /// The streams in the memory that `Packed::split` gave.
-    pub fn within<'a>(&'a self, memory: &'a [u8]) -> Stream<'a> {
-        Stream {
+    /// A reader of the streams in the memory that `Packed::split` gave.
+    pub fn reader<'a>(&'a self, memory: &'a [u8]) -> StreamReader<'a> {
+        StreamReader {
             streams: self,
             memory,
         }
     }
 
-    /// Where a stream's bytes end, behind all that may follow its last block.
+    /// The offset of the end of a stream, with everything that may follow its last block.
     pub fn end(&self, index: usize) -> usize {
-        self.begins.get(index + 1).copied().unwrap_or(self.len)
+        self.starts.get(index + 1).copied().unwrap_or(self.len)
     }
 
-    /// The bytes that the streams up to one with this index make.
-    pub fn made(&self, index: usize) -> usize {
-        match index + 1 == self.begins.len() {
-            true => self.bytes,
-            false => (index + 1) * self.each,
+    /// Inflated bytes of the streams up to and including the one with this index.
+    pub fn output_end(&self, index: usize) -> usize {
+        if index + 1 == self.starts.len() {
+            self.output
+        } else {
+            (index + 1) * self.stream_output
         }
     }
 }
 
-impl Stream<'_> {
-    /// The byte at `at`, if the streams have one there.
+impl StreamReader<'_> {
+    /// The byte at offset `at` of the streams, if they are so long.
     pub fn byte(&self, at: usize) -> Option<u8> {
-        let pieces = &self.streams.pieces;
-        // An empty piece begins where the next does.
-        let next = pieces.partition_point(|piece| piece.to <= at);
-        let piece = pieces.get(next.checked_sub(1)?)?;
-        let inside = at - piece.to;
-        let byte = self.memory.get(piece.at + inside);
-        byte.copied().filter(|_| inside < piece.len)
+        let extents = &self.streams.extents;
+        // An empty extent starts where the next does.
+        let next = extents.partition_point(|extent| extent.stream_offset <= at);
+        let extent = extents.get(next.checked_sub(1)?)?;
+        let inside = at - extent.stream_offset;
+        let byte = self.memory.get(extent.at + inside);
+        byte.copied().filter(|_| inside < extent.len)
     }
 
-    /// The `len` bytes from `at` on; fewer where the streams end.
+    /// The `len` bytes from offset `at` on; fewer at the end of the streams.
     pub fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
         (at..at + len).map_while(|at| self.byte(at)).collect()
     }
@@ -173,14 +193,14 @@ impl Packed {
         self.head.streams.len
     }
 
-    /// Whether there are none, which no page has.
+    /// Whether there are no compressed data, which no page has.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The layout, and the memory for the job in which `decode_on_gpu` is called.
+    /// The layout, and the memory of the job that calls `decode_on_gpu`.
     pub fn split(&mut self) -> (&Head, &mut [u8]) {
-        let len = (self.head.streams.span + PADDING).next_multiple_of(PADDING);
+        let len = (self.head.streams.memory_bytes + PADDING).next_multiple_of(PADDING);
         (&self.head, &mut self.memory[..len])
     }
 }
@@ -190,15 +210,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_what_its_chunks_hold() {
+    fn a_stream_is_read_across_its_extents() {
         // Chunks of 0, 3, 0, 1, 5 and 0 bytes, with 12 bytes and more between their data.
-        let (mut memory, mut pieces, mut to) = (vec![0xa5; 4], Vec::new(), 0);
+        let (mut memory, mut extents, mut to) = (vec![0xa5; 4], Vec::new(), 0);
         for len in [0, 3, 0, 1, 5, 0] {
             memory.extend([0xa5; 4]);
-            pieces.push(Piece {
+            extents.push(Extent {
                 at: memory.len(),
                 len,
-                to,
+                stream_offset: to,
                 crc: 0,
             });
             memory.extend((to..to + len).map(|byte| byte as u8));
@@ -207,15 +227,15 @@ mod tests {
         }
         let streams = Streams {
             len: to,
-            begins: vec![0, 4],
-            span: memory.len(),
-            pieces,
-            each: 7,
-            bytes: 9,
+            starts: vec![0, 4],
+            memory_bytes: memory.len(),
+            extents,
+            stream_output: 7,
+            output: 9,
         };
         assert_eq!((streams.end(0), streams.end(1)), (4, to));
-        assert_eq!((streams.made(0), streams.made(1)), (7, 9));
-        let stream = streams.within(&memory);
+        assert_eq!((streams.output_end(0), streams.output_end(1)), (7, 9));
+        let stream = streams.reader(&memory);
         assert_eq!(stream.bytes(0, 100), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(stream.bytes(2, 3), [2, 3, 4]);
         assert_eq!((stream.byte(8), stream.byte(9)), (Some(8), None));

@@ -42,7 +42,7 @@ impl Format for Png {
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"\x89PNG")
+        head.starts_with(&SIGNATURE[..4])
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -88,7 +88,7 @@ impl Format for Png {
         diagnostics: &mut Diagnostics,
     ) {
         if let Own::Png(chunks) = &mut metadata.own {
-            metadata::follow(chunks, metadata.orientation, transform, diagnostics);
+            metadata::update(chunks, metadata.orientation, transform, diagnostics);
         }
     }
 
@@ -101,13 +101,13 @@ impl Format for Png {
 
     fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
         match own {
-            Own::Png(chunks) => neutral::take_stretch(chunks),
+            Own::Png(chunks) => neutral::remove_rescaling(chunks),
             _ => None,
         }
     }
 
     fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
-        let chunk = neutral::stretch(text);
+        let chunk = neutral::rescaling(text);
         match own {
             Own::Png(chunks) => chunks.push(chunk),
             own => *own = Own::Png(vec![chunk]),
@@ -126,6 +126,9 @@ impl Format for Png {
         own
     }
 }
+
+/// The first bytes of every PNG (PNG specification, section 5.2).
+const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 /// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
 /// and not safe to copy: a program that changes IDAT must remove it. Its data, all big-endian: the

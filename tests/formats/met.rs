@@ -139,7 +139,7 @@ fn animated_png() {
     assert_eq!(image, expected);
     assert_eq!(
         said.warnings,
-        ["it is an animation, of which the first image is taken"]
+        ["animated PNG: only the first frame is used"]
     );
     assert!(
         metadata.own.names().is_empty(),

@@ -2,7 +2,7 @@
 
 use crate::support::Numbers;
 use crate::support::png::Plain;
-use gpuimg::internals::formats::gpu::decode::decode_on_gpu;
+use gpuimg::internals::formats::gpu::decode::{Decoded, decode_on_gpu};
 use gpuimg::internals::formats::{Reader, Reading};
 use gpuimg::internals::gpu::driver::Gpu;
 use gpuimg::internals::image::{Depth, Image};
@@ -46,8 +46,8 @@ pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
     let (head, memory) = packed.split();
     let decoded = gpu.job(memory, &mut Timeline::default(), |job| {
         let image = match decode_on_gpu(head, job)? {
-            Ok(image) => image,
-            Err(unsuited) => return Ok(Err(unsuited.to_string())),
+            Decoded::Image { image, .. } => image,
+            Decoded::Unsuited(unsuited) => return Ok(Err(unsuited.to_string())),
         };
         assert_eq!(image.shape, shape);
         let samples = match shape.depth {

@@ -29,10 +29,15 @@ impl BitWriter {
 
     /// Removes the bytes from `at` on and returns them; the last bit must lie at the end of a byte.
     pub fn split_off(&mut self, at: usize) -> Vec<u8> {
-        debug_assert_eq!(self.count, 0);
         let tail = self.bytes[at..self.pos].to_vec();
-        self.pos = at;
+        self.truncate(at);
         tail
+    }
+
+    /// Removes the bytes from `at` on; the last bit must lie at the end of a byte.
+    pub fn truncate(&mut self, at: usize) {
+        debug_assert_eq!(self.count, 0);
+        self.pos = at;
     }
 
     /// Overwrites whole bytes from `at` on.

@@ -2,7 +2,7 @@
 //! deflated for a PNG.
 
 use crate::engine::task::Form;
-use crate::formats::deflated::{Deflated, Segments};
+use crate::formats::deflated::{Deflated, EncodedSegments};
 use crate::formats::gpu::png;
 use crate::gpu::job::Job;
 use crate::image::{HostMemory, Image, Samples, Shape};
@@ -42,7 +42,7 @@ pub(super) enum Delivered {
     /// The samples of an image of this shape.
     Samples(Shape),
     /// The deflated segments of a PNG.
-    Png(Segments),
+    Png(EncodedSegments),
     /// Nothing: the samples stay in device memory.
     Device(DeviceImage),
 }

@@ -1,21 +1,20 @@
-//! Inflates zlib streams on a GPU, of any origin: one of many megabytes, as a PNG has, or hundreds of small ones, as the strips of
-//! a TIFF. The kernels are those of kernels/inflate_*.cu, in the order of their parts.
+//! Inflates zlib streams of any origin on a GPU: one of many megabytes, as a PNG has, or hundreds of small ones, as the strips
+//! of a TIFF. The kernels are kernels/inflate_*.cu.
 //!
-//! The GPU finds where deflate's blocks begin and decodes all of them at once, and follows the chain of one stream's blocks from
-//! the first to the last. Where something does not fit, and for several streams, the host does (`chain.rs`), and has parts
-//! decoded again. Codes and distances are checked by the kernels, lengths by the chain, the Adler-32 on the GPU.
+//! 1. `search` finds where deflate's blocks start, cuts them into parts, decodes all parts at once, and counts the bytes and
+//!    the matches that each makes.
+//! 2. `order` puts the parts in order. For a single stream the GPU does it by itself, if each block starts where the one before
+//!    ends. Otherwise, and for several streams, the host does it (`chain`), and has parts decoded again.
+//! 3. `write` writes the literals of each part to their place, and then the matches.
+//! 4. `adler` checks the streams: codes and distances by the kernels, lengths by the order, the Adler-32 on the GPU.
 
 mod adler;
 mod chain;
-mod count;
 pub mod order;
 mod records;
+mod search;
 mod write;
 
-pub use adler::{Agreement, agrees, sum_up};
-pub use count::{Counted, Records, count};
+pub use adler::{Agreement, check_streams, queue_adler};
+pub use search::{BlockSearch, Records, find_blocks};
 pub use write::write;
-
-/// Blocks of threads that a multiprocessor holds of `inflate_count`: as its shared
-/// memory allows.
-const RESIDENT: u32 = 8;

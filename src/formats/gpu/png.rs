@@ -1,310 +1,481 @@
-//! Compresses a PNG on a GPU, to the same bytes as the CPU's encoder with `Mode::Fast`: the pixels
-//! stay in device memory, and only deflate data is copied to the host. The kernels are
-//! kernels/png_*.cu.
+//! Compresses a PNG on a GPU, to the same bytes as the CPU's encoder with `Mode::Fast`. The pixels stay in device memory, and
+//! only deflate data are copied to the host. The kernels are kernels/png_*.cu.
+//!
+//! Device memory has a record for each segment of the image, `stride` filtered bytes for each segment, and a record for each
+//! deflate block: every segment has as many as a full one.
 
-use super::png_crc::cut;
-use crate::formats::deflated::{Layout, Segment, Segments};
-use crate::gpu::driver::Buffer;
+use super::png_crc::{Range as CrcRange, spans};
+use crate::deflate::adler;
+use crate::formats::deflated::{EncodedSegment, EncodedSegments, SegmentLayout};
+use crate::gpu::driver::{Buffer, Kernel};
 use crate::gpu::job::Job;
 use crate::gpu::launch::common::{BLOCK, WARPS};
 use crate::gpu::launch::png::{Block, DEFLATE_BLOCK, Segment as SegmentRecord};
 use crate::gpu::launch::png_codes::{PngCodes, PngHistogram};
-use crate::gpu::launch::png_crc::{PngCrc, Stretch};
+use crate::gpu::launch::png_crc::{PngCrc, Stretch as CrcSpan};
 use crate::gpu::launch::png_filter::{PngChoose, PngEstimate, PngFilter, TILE};
 use crate::gpu::launch::png_pack::{PngPack, PngPlace};
-use crate::image::{Depth, Shape};
+use crate::image::Depth;
 use crate::ops::DeviceImage;
 use anyhow::Result;
 use std::ops::Range;
 
-/// The modulus of Adler-32 (RFC 1950 §8.2).
-const BASE: u64 = 65521;
-
-/// Bytes of device memory that `compress` needs beside the image itself; more only if the codes
-/// fitted to samples of the data are far off.
-pub fn device_memory(shape: &Shape) -> u64 {
-    // The filtered bytes, as many of deflate data, and a record for each block.
-    2 * shape.bytes() as u64 + shape.bytes() as u64 / 16 + (2 << 20)
+/// Compresses an image in device memory. The result overwrites the job's memory; it may exceed that memory a little, or leave
+/// a large part of it unchanged.
+///
+/// # Errors
+/// The GPU's, and an image that PNG cannot store.
+pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<EncodedSegments> {
+    let layout = SegmentLayout::new(&image.shape)?;
+    let kernels = Kernels::load(job)?;
+    let mut encoder = DeviceEncoder::new(image, layout, job)?;
+    encoder.queue_filters(&kernels, job)?;
+    encoder.queue_codes(&kernels, job)?;
+    // The length of the data decides how much memory they need, and the match estimate which segments the CPU compresses.
+    let records: Vec<SegmentRecord> = job.read_words(&encoder.segments)?;
+    let packed = encoder.queue_pack(&kernels, &records, job)?;
+    let segments = encoder.device_segments(&records, &packed.offsets);
+    let mut sums = packed.sums;
+    queue_crcs(&segments, &packed.bytes, &mut sums, job)?;
+    copy_to_host(&encoder, &segments, &packed.bytes, &sums, job)
 }
 
-/// Compresses an image in device memory. The result overwrites the job's memory; it may exceed that
-/// memory a little, or leave a large part of it unchanged. Errors: the GPU's, and an image that PNG
-/// cannot hold.
-pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
-    let shape = &image.shape;
-    let layout = Layout::new(shape)?;
-    let choose = job.kernel::<PngChoose>("")?;
-    let filter = job.kernel::<PngFilter>("")?;
-    let estimate = job.kernel::<PngEstimate>("")?;
-    let histogram = job.kernel::<PngHistogram>("")?;
-    let codes = job.kernel::<PngCodes>("")?;
-    let place = job.kernel::<PngPlace>("")?;
-    let pack = job.kernel::<PngPack>("")?;
-    let count = layout.segments;
-    let raw = shape.bytes() as u64;
-    // Filtered bytes of a full segment.
-    let bytes = layout.bytes(0);
-    let stride = bytes.next_multiple_of(16) as u64;
-    let tiles = bytes.div_ceil(TILE as usize) as u32;
-    let blocks = bytes.div_ceil(DEFLATE_BLOCK as usize) as u32;
-    let of_segments = count as u32;
-    let of_blocks = of_segments * blocks;
-    let row = (layout.row - 1) as u32;
-    let height = shape.height as u32;
-    let rows = layout.rows.min(shape.height) as u32;
-    let pixel = shape.pixel_bytes() as u32;
-    let swap = (shape.depth == Depth::Sixteen).into();
+/// The kernels, in the order in which they run.
+struct Kernels {
+    choose: Kernel<PngChoose<'static>>,
+    filter: Kernel<PngFilter<'static>>,
+    estimate: Kernel<PngEstimate<'static>>,
+    histogram: Kernel<PngHistogram<'static>>,
+    codes: Kernel<PngCodes<'static>>,
+    place: Kernel<PngPlace<'static>>,
+    pack: Kernel<PngPack<'static>>,
+}
 
-    let mut segments = job.zeroed(count * size_of::<SegmentRecord>())?;
-    let mut filtered = job.scratch(count * stride as usize)?;
-    let mut records = job.scratch(of_blocks as usize * size_of::<Block>())?;
-    let arguments = PngChoose {
-        image: image.samples.view(),
-        row,
-        height,
-        rows,
-        pixel,
-        swap,
-        segments: segments.view_mut(),
-    };
-    job.launch(&choose, of_segments, 0, arguments)?;
-    let arguments = PngFilter {
-        image: image.samples.view(),
-        row,
-        height,
-        rows,
-        pixel,
-        swap,
-        segments: segments.view_mut(),
-        filtered: filtered.view_mut(),
-        stride,
-        tiles,
-    };
-    job.launch(&filter, of_segments * tiles, 2 * raw, arguments)?;
-    let arguments = PngEstimate {
-        row,
-        height,
-        rows,
-        filtered: filtered.view(),
-        stride,
-        segments: segments.view_mut(),
-    };
-    job.launch(&estimate, of_segments, 0, arguments)?;
-    let arguments = PngHistogram {
-        row,
-        height,
-        rows,
-        filtered: filtered.view(),
-        stride,
-        blocks,
-        block: records.view_mut(),
-    };
-    job.launch(&histogram, of_blocks, raw, arguments)?;
-    let record_bytes = records.len() as u64;
-    let arguments = PngCodes {
-        row,
-        height,
-        rows,
-        blocks,
-        block: records.view_mut(),
-    };
-    job.launch(&codes, of_blocks, record_bytes, arguments)?;
-    let arguments = PngPlace {
-        row,
-        height,
-        rows,
-        count: of_segments,
-        blocks,
-        block: records.view_mut(),
-        segments: segments.view_mut(),
-    };
-    job.launch(&place, of_segments.div_ceil(BLOCK), 0, arguments)?;
-
-    // The length of the data decides how much memory it needs and which segments the CPU
-    // compresses.
-    let segments: Vec<SegmentRecord> = job.read_words(&segments)?;
-    let mut places = Vec::with_capacity(count);
-    let mut packed_bytes = 0;
-    for segment in &segments {
-        if segment.matches == 0 {
-            places.push(packed_bytes);
-            packed_bytes += segment.bytes.next_multiple_of(16);
-        } else {
-            places.push(u64::MAX);
-        }
+impl Kernels {
+    fn load(job: &mut Job) -> Result<Kernels> {
+        Ok(Kernels {
+            choose: job.kernel("")?,
+            filter: job.kernel("")?,
+            estimate: job.kernel("")?,
+            histogram: job.kernel("")?,
+            codes: job.kernel("")?,
+            place: job.kernel("")?,
+            pack: job.kernel("")?,
+        })
     }
-    let mut packed = job.zeroed((packed_bytes as usize).max(16))?;
-    let mut sums = job.zeroed(4 * count)?;
-    if packed_bytes > 0 {
-        let places = job.words(&places)?;
-        let arguments = PngPack {
-            row,
-            height,
-            rows,
-            filtered: filtered.view(),
-            stride,
-            blocks,
-            block: records.view(),
-            places: places.view(),
-            out: packed.view_mut(),
+}
+
+/// An image on its way through the kernels, and their memory.
+struct DeviceEncoder<'i> {
+    image: &'i DeviceImage,
+    layout: SegmentLayout,
+    /// Bytes of a row without its filter type.
+    row_bytes: u32,
+    height: u32,
+    /// Rows of a full segment.
+    rows: u32,
+    segment_count: u32,
+    /// Filtered bytes from one segment to the next in `filtered`.
+    stride: u64,
+    /// Deflate blocks of a full segment.
+    blocks_per_segment: u32,
+    /// A record for each segment.
+    segments: Buffer,
+    /// The filtered bytes of all segments.
+    filtered: Buffer,
+    /// A record for each deflate block.
+    blocks: Buffer,
+}
+
+/// Deflate data in device memory.
+struct Packed {
+    bytes: Buffer,
+    /// The offset of each segment, or `u64::MAX` if the CPU compresses it.
+    offsets: Vec<u64>,
+    /// A word for the CRC of each segment.
+    sums: Buffer,
+}
+
+impl<'i> DeviceEncoder<'i> {
+    fn new(image: &'i DeviceImage, layout: SegmentLayout, job: &mut Job) -> Result<Self> {
+        let shape = &image.shape;
+        let full_segment = layout.filtered_bytes(0);
+        let stride = full_segment.next_multiple_of(16);
+        let blocks_per_segment = full_segment.div_ceil(DEFLATE_BLOCK as usize);
+        let block_count = layout.count * blocks_per_segment;
+        Ok(DeviceEncoder {
+            image,
+            layout,
+            row_bytes: (layout.scanline_bytes - 1) as u32,
+            height: shape.height as u32,
+            rows: layout.rows.min(shape.height) as u32,
+            segment_count: layout.count as u32,
+            stride: stride as u64,
+            blocks_per_segment: blocks_per_segment as u32,
+            segments: job.zeroed(layout.count * size_of::<SegmentRecord>())?,
+            filtered: job.scratch(layout.count * stride)?,
+            blocks: job.scratch(block_count * size_of::<Block>())?,
+        })
+    }
+
+    fn block_count(&self) -> u32 {
+        self.segment_count * self.blocks_per_segment
+    }
+
+    fn image_bytes(&self) -> u64 {
+        self.image.shape.bytes() as u64
+    }
+
+    /// Queues the choice of each segment's filters, and the filtering.
+    fn queue_filters(&mut self, kernels: &Kernels, job: &mut Job) -> Result<()> {
+        let shape = &self.image.shape;
+        let pixel = shape.pixel_bytes() as u32;
+        let swap = (shape.depth == Depth::Sixteen).into();
+        let arguments = PngChoose {
+            image: self.image.samples.view(),
+            row: self.row_bytes,
+            height: self.height,
+            rows: self.rows,
+            pixel,
+            swap,
+            segments: self.segments.view_mut(),
         };
-        // SAFETY: `png_place` has just left `records` and the bytes of each segment, between whose places is room for as
-        // many.
-        unsafe { job.launch_trusting(&pack, of_blocks, raw + packed_bytes, arguments) }?;
+        job.launch(&kernels.choose, self.segment_count, 0, arguments)?;
+        let tiles = self.layout.filtered_bytes(0).div_ceil(TILE as usize) as u32;
+        let traffic = 2 * self.image_bytes();
+        let arguments = PngFilter {
+            image: self.image.samples.view(),
+            row: self.row_bytes,
+            height: self.height,
+            rows: self.rows,
+            pixel,
+            swap,
+            segments: self.segments.view_mut(),
+            filtered: self.filtered.view_mut(),
+            stride: self.stride,
+            tiles,
+        };
+        let grid = self.segment_count * tiles;
+        job.launch(&kernels.filter, grid, traffic, arguments)
     }
 
-    let made: Vec<Made> = (segments.iter().enumerate())
-        .map(|(index, segment)| {
-            let (deflated, raw) = (segment.matches == 0, layout.bytes(index));
-            let low = (1 + segment.sum) % BASE;
-            let high = (raw as u64 + segment.weighted) % BASE;
-            let (from, len) = if deflated {
-                (places[index] as usize, segment.bytes as usize)
+    /// Queues the match estimate of each segment, the Huffman codes of each block, and the positions of the blocks.
+    fn queue_codes(&mut self, kernels: &Kernels, job: &mut Job) -> Result<()> {
+        let (block_count, image_bytes) = (self.block_count(), self.image_bytes());
+        let arguments = PngEstimate {
+            row: self.row_bytes,
+            height: self.height,
+            rows: self.rows,
+            filtered: self.filtered.view(),
+            stride: self.stride,
+            segments: self.segments.view_mut(),
+        };
+        job.launch(&kernels.estimate, self.segment_count, 0, arguments)?;
+        let arguments = PngHistogram {
+            row: self.row_bytes,
+            height: self.height,
+            rows: self.rows,
+            filtered: self.filtered.view(),
+            stride: self.stride,
+            blocks: self.blocks_per_segment,
+            block: self.blocks.view_mut(),
+        };
+        job.launch(&kernels.histogram, block_count, image_bytes, arguments)?;
+        let traffic = self.blocks.len() as u64;
+        let arguments = PngCodes {
+            row: self.row_bytes,
+            height: self.height,
+            rows: self.rows,
+            blocks: self.blocks_per_segment,
+            block: self.blocks.view_mut(),
+        };
+        job.launch(&kernels.codes, block_count, traffic, arguments)?;
+        let arguments = PngPlace {
+            row: self.row_bytes,
+            height: self.height,
+            rows: self.rows,
+            count: self.segment_count,
+            blocks: self.blocks_per_segment,
+            block: self.blocks.view_mut(),
+            segments: self.segments.view_mut(),
+        };
+        let grid = self.segment_count.div_ceil(BLOCK);
+        job.launch(&kernels.place, grid, 0, arguments)
+    }
+
+    /// Queues the writing of the deflate data of all segments that the GPU compresses.
+    fn queue_pack(
+        &self,
+        kernels: &Kernels,
+        records: &[SegmentRecord],
+        job: &mut Job,
+    ) -> Result<Packed> {
+        let mut offsets = Vec::with_capacity(records.len());
+        let mut packed_bytes = 0;
+        for record in records {
+            if is_deflated(record) {
+                offsets.push(packed_bytes);
+                packed_bytes += record.bytes.next_multiple_of(16);
             } else {
-                (index * stride as usize, raw)
-            };
-            Made {
-                deflated,
-                part: from..from + len,
-                adler: (high << 16 | low) as u32,
+                offsets.push(u64::MAX);
             }
+        }
+        let mut bytes = job.zeroed((packed_bytes as usize).max(16))?;
+        let sums = job.zeroed(4 * records.len())?;
+        if packed_bytes > 0 {
+            let places = job.words(&offsets)?;
+            let arguments = PngPack {
+                row: self.row_bytes,
+                height: self.height,
+                rows: self.rows,
+                filtered: self.filtered.view(),
+                stride: self.stride,
+                blocks: self.blocks_per_segment,
+                block: self.blocks.view(),
+                places: places.view(),
+                out: bytes.view_mut(),
+            };
+            let traffic = self.image_bytes() + packed_bytes;
+            // SAFETY: `png_place` has just written the positions of the blocks and the length of each segment's data, and there
+            // is room for so many bytes from each offset to the next.
+            unsafe { job.launch_trusting(&kernels.pack, self.block_count(), traffic, arguments) }?;
+        }
+        Ok(Packed {
+            bytes,
+            offsets,
+            sums,
+        })
+    }
+
+    /// The range of each segment in device memory, and its Adler-32.
+    fn device_segments(&self, records: &[SegmentRecord], offsets: &[u64]) -> Vec<DeviceSegment> {
+        let segments = records.iter().zip(offsets).enumerate();
+        segments
+            .map(|(index, (record, &offset))| {
+                let filtered_bytes = self.layout.filtered_bytes(index);
+                let (source, start, len) = if is_deflated(record) {
+                    (Source::Packed, offset as usize, record.bytes as usize)
+                } else {
+                    let start = index * self.stride as usize;
+                    (Source::Filtered, start, filtered_bytes)
+                };
+                DeviceSegment {
+                    source,
+                    range: start..start + len,
+                    adler: adler::from_sums(filtered_bytes, record.sum, record.weighted),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether the GPU deflates a segment. Otherwise matches could pay, and the CPU must search for them.
+fn is_deflated(record: &SegmentRecord) -> bool {
+    record.matches == 0
+}
+
+/// Queues the CRCs of the segments in `packed`.
+fn queue_crcs(
+    segments: &[DeviceSegment],
+    packed: &Buffer,
+    sums: &mut Buffer,
+    job: &mut Job,
+) -> Result<()> {
+    let segments = segments.iter().enumerate();
+    let deflated = segments.filter(|(_, segment)| segment.source == Source::Packed);
+    let spans: Vec<CrcSpan> = deflated
+        .flat_map(|(index, segment)| {
+            spans(CrcRange {
+                at: segment.range.start,
+                len: segment.range.len(),
+                sum: index,
+                copied_to: 0,
+            })
         })
         .collect();
-    sum_up(&made, &packed, &mut sums, job)?;
-    let (copies, mut placed) = copies(&made, job.host_len());
-    let buffer = |deflated| if deflated { &packed } else { &filtered };
-    let mut parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
-        .map(|(deflated, part)| (buffer(deflated), part))
-        .collect();
-    parts.push((&sums, 0..sums.len()));
-    let (inside, rest) = job.gather(&parts)?;
-    // The sums are the last part, wherever it is.
-    let end = if rest.is_empty() {
-        &job.host()?[..inside]
-    } else {
-        &rest
-    };
-    let sums = end[end.len() - 4 * count..].as_chunks::<4>().0;
-    for (segment, sum) in placed.iter_mut().zip(sums) {
-        segment.crc = !u32::from_le_bytes(*sum);
-    }
-    Ok(Segments {
-        layout,
-        segments: placed,
-        inside,
-        rest,
-    })
-}
-
-/// Queues the sums of all deflated segments in `packed`, from which their CRCs are known.
-fn sum_up(made: &[Made], packed: &Buffer, sums: &mut Buffer, job: &mut Job) -> Result<()> {
-    let deflated = made.iter().enumerate().filter(|(_, made)| made.deflated);
-    let stretches: Vec<Stretch> = deflated
-        .flat_map(|(index, made)| cut(made.part.start, made.part.len(), index, 0))
-        .collect();
-    if stretches.is_empty() {
+    if spans.is_empty() {
         return Ok(());
     }
-    let crc = job.kernel::<PngCrc>("")?;
-    let count = stretches.len() as u32;
-    let stretches = job.words(&stretches)?;
+    let kernel = job.kernel::<PngCrc>("")?;
+    let count = spans.len() as u32;
+    let spans = job.words(&spans)?;
     let arguments = PngCrc {
         bytes: packed.view(),
-        stretches: stretches.view(),
+        stretches: spans.view(),
         count,
         sums: sums.view_mut(),
     };
     let grid = count.div_ceil(WARPS);
-    // SAFETY: `cut` cuts nothing but the segments, which lie inside `packed`, and each segment has a sum.
-    unsafe { job.launch_trusting(&crc, grid, packed.len() as u64, arguments) }
+    // SAFETY: the spans cover the segments, which are inside `packed`, and `sums` has a word for each segment.
+    unsafe { job.launch_trusting(&kernel, grid, packed.len() as u64, arguments) }
 }
 
-/// A segment in device memory: in the buffer of deflate data, or in that of filtered bytes.
-struct Made {
-    deflated: bool,
-    part: Range<usize>,
+/// Copies the segments and the checksums to the host, and waits.
+fn copy_to_host(
+    encoder: &DeviceEncoder,
+    segments: &[DeviceSegment],
+    packed: &Buffer,
+    sums: &Buffer,
+    job: &mut Job,
+) -> Result<EncodedSegments> {
+    let (copies, mut encoded) = plan_copies(segments, job.host_len());
+    let mut parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
+        .map(|copy| {
+            let buffer = match copy.source {
+                Source::Packed => packed,
+                Source::Filtered => &encoder.filtered,
+            };
+            (buffer, copy.range)
+        })
+        .collect();
+    parts.push((sums, 0..sums.len()));
+    let (in_memory, overflow) = job.gather(&parts)?;
+    // The checksums are the last part: at the end of the overflow, if there is one, or of the bytes in memory.
+    let end = if overflow.is_empty() {
+        &job.host()?[..in_memory]
+    } else {
+        &overflow
+    };
+    let sums = end[end.len() - 4 * segments.len()..].as_chunks::<4>().0;
+    for (segment, sum) in encoded.iter_mut().zip(sums) {
+        segment.crc = !u32::from_le_bytes(*sum);
+    }
+    Ok(EncodedSegments {
+        layout: encoder.layout,
+        segments: encoded,
+        in_memory,
+        overflow,
+    })
+}
+
+/// The buffer in device memory that a range belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The deflate data.
+    Packed,
+    /// The filtered bytes.
+    Filtered,
+}
+
+/// A segment in device memory.
+struct DeviceSegment {
+    source: Source,
+    range: Range<usize>,
     adler: u32,
 }
 
-/// What is copied, one part behind the other, to host memory of `room` bytes, each from one of the two
-/// buffers as in `Made`; and where the segments are then. Deflated segments that follow one another
-/// with a gap of less than 16 bytes are one copy, as long as that fits.
-fn copies(made: &[Made], room: usize) -> (Vec<(bool, Range<usize>)>, Vec<Segment>) {
-    let mut copies: Vec<(bool, Range<usize>)> = Vec::with_capacity(made.len());
-    let mut placed = Vec::with_capacity(made.len());
+/// A copy from device memory.
+struct HostCopy {
+    source: Source,
+    range: Range<usize>,
+}
+
+/// The copies of all segments, one after the other, to host memory of `room` bytes, and the segments as they are there.
+/// Neighbouring deflated segments with a gap of less than 16 bytes are one copy, as long as that fits into the memory.
+fn plan_copies(segments: &[DeviceSegment], room: usize) -> (Vec<HostCopy>, Vec<EncodedSegment>) {
+    let mut copies: Vec<HostCopy> = Vec::with_capacity(segments.len());
+    let mut encoded = Vec::with_capacity(segments.len());
     let mut end = 0;
-    for segment in made {
-        let part = segment.part.clone();
+    for segment in segments {
+        let range = segment.range.clone();
         match copies.last_mut() {
-            Some((true, last)) if segment.deflated && end + (part.end - last.end) <= room => {
-                end += part.start - last.end;
-                last.end = part.end;
+            Some(last)
+                if last.source == Source::Packed
+                    && segment.source == Source::Packed
+                    && end + (range.end - last.range.end) <= room =>
+            {
+                end += range.start - last.range.end;
+                last.range.end = range.end;
             }
-            _ => copies.push((segment.deflated, part.clone())),
+            _ => copies.push(HostCopy {
+                source: segment.source,
+                range: range.clone(),
+            }),
         }
-        placed.push(Segment {
-            at: end..end + part.len(),
-            deflated: segment.deflated,
+        encoded.push(EncodedSegment {
+            at: end..end + range.len(),
+            deflated: segment.source == Source::Packed,
             adler: segment.adler,
             crc: 0,
         });
-        end += part.len();
+        end += range.len();
     }
-    (copies, placed)
+    (copies, encoded)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As `Job::gather`: the parts that fit, and the rest.
-    fn gathered(copies: &[(bool, Range<usize>)], buffers: [&[u8]; 2], room: usize) -> [Vec<u8>; 2] {
+    /// As `Job::gather`: the copies that fit into `room` bytes, and the rest.
+    fn gathered(copies: &[HostCopy], buffers: &Buffers, room: usize) -> [Vec<u8>; 2] {
         let mut both = [Vec::new(), Vec::new()];
-        for (deflated, part) in copies {
-            let bytes = &buffers[usize::from(*deflated)][part.clone()];
+        for copy in copies {
+            let bytes = &buffers.get(copy.source)[copy.range.clone()];
             let fits = both[1].is_empty() && both[0].len() + bytes.len() <= room;
             both[usize::from(!fits)].extend_from_slice(bytes);
         }
         both
     }
 
+    struct Buffers {
+        packed: Vec<u8>,
+        filtered: Vec<u8>,
+    }
+
+    impl Buffers {
+        fn get(&self, source: Source) -> &[u8] {
+            match source {
+                Source::Packed => &self.packed,
+                Source::Filtered => &self.filtered,
+            }
+        }
+    }
+
     #[test]
     fn segments_are_where_they_are_said_to_be() {
-        let filtered: Vec<u8> = (0..4000).map(|i| (i % 251) as u8).collect();
-        let packed: Vec<u8> = (0..4000).map(|i| (i % 241) as u8 ^ 0xff).collect();
+        let buffers = Buffers {
+            filtered: (0..4000).map(|i| (i % 251) as u8).collect(),
+            packed: (0..4000).map(|i| (i % 241) as u8 ^ 0xff).collect(),
+        };
         let mut merged = 0;
-        for kinds in 0..256u32 {
+        for sources in 0..256u32 {
             let mut next = 0usize;
-            let made: Vec<Made> = (0..8)
+            let segments: Vec<DeviceSegment> = (0..8)
                 .map(|index| {
-                    let deflated = kinds >> index & 1 == 0;
+                    let is_packed = sources >> index & 1 == 0;
                     let len = 100 + 37 * index;
-                    let from = if deflated { next } else { index * 400 };
-                    if deflated {
+                    let (source, start) = if is_packed {
+                        (Source::Packed, next)
+                    } else {
+                        (Source::Filtered, index * 400)
+                    };
+                    if is_packed {
                         next = (next + len).next_multiple_of(16);
                     }
-                    Made {
-                        deflated,
-                        part: from..from + len,
+                    DeviceSegment {
+                        source,
+                        range: start..start + len,
                         adler: index as u32,
                     }
                 })
                 .collect();
             for room in [0, 99, 100, 500, 1100, 1836, 1900, 5000] {
-                let (copies, placed) = copies(&made, room);
-                merged += made.len() - copies.len();
-                let [inside, rest] = gathered(&copies, [&filtered, &packed], room);
-                for (segment, made) in placed.iter().zip(&made) {
-                    let at = segment.at.clone();
-                    let found = match at.end <= inside.len() {
-                        true => &inside[at],
-                        false => &rest[at.start - inside.len()..at.end - inside.len()],
+                let (copies, encoded) = plan_copies(&segments, room);
+                merged += segments.len() - copies.len();
+                let [in_memory, overflow] = gathered(&copies, &buffers, room);
+                for (encoded, segment) in encoded.iter().zip(&segments) {
+                    let at = encoded.at.clone();
+                    let bytes = if at.end <= in_memory.len() {
+                        &in_memory[at]
+                    } else {
+                        &overflow[at.start - in_memory.len()..at.end - in_memory.len()]
                     };
-                    let buffer = if made.deflated { &packed } else { &filtered };
-                    assert_eq!(found, &buffer[made.part.clone()], "{kinds:b}, {room}");
+                    let buffer = buffers.get(segment.source);
+                    assert_eq!(bytes, &buffer[segment.range.clone()], "{sources:b}, {room}");
                     assert_eq!(
-                        (segment.deflated, segment.adler),
-                        (made.deflated, made.adler)
+                        (encoded.deflated, encoded.adler),
+                        (segment.source == Source::Packed, segment.adler)
                     );
                 }
             }

@@ -1,23 +1,37 @@
 //! The CRCs of a PNG's chunks on a GPU: kernels/png_crc.cu.
 
-use crate::gpu::launch::png_crc::{ROW, Stretch};
+use crate::gpu::launch::png_crc::{ROW, Stretch as CrcSpan};
 
-/// Bytes that a warp sums up.
-const STRETCH: usize = 66 * ROW as usize;
+/// Bytes of a span, which a warp sums up.
+const SPAN: usize = 66 * ROW as usize;
 
-/// Cuts the kind and the data of a chunk, `len` bytes from byte `at` on, into stretches, whose sum is that of
-/// number `sum`; its data are copied to byte `to`.
-pub fn cut(at: usize, len: usize, sum: usize, to: usize) -> impl Iterator<Item = Stretch> {
-    (0..len).step_by(STRETCH).map(move |from| {
-        let part = STRETCH.min(len - from);
-        // The kind is not copied.
-        let to = to + from.saturating_sub(4);
-        Stretch {
+/// A range of bytes that has a CRC: the type and the data of a chunk, or a part of them.
+pub struct Range {
+    /// The offset of its first byte.
+    pub at: usize,
+    pub len: usize,
+    /// The index of its CRC.
+    pub sum: usize,
+    /// Where `png_join` copies the bytes after the first four, which are the chunk's type.
+    pub copied_to: usize,
+}
+
+/// Splits a range into spans of one warp each.
+pub fn spans(range: Range) -> impl Iterator<Item = CrcSpan> {
+    let Range {
+        at,
+        len,
+        sum,
+        copied_to,
+    } = range;
+    (0..len).step_by(SPAN).map(move |from| {
+        let span = SPAN.min(len - from);
+        CrcSpan {
             at: (at + from) as u32,
-            len: part as u32,
-            behind: (len - from - part) as u32,
+            len: span as u32,
+            behind: (len - from - span) as u32,
             sum: sum as u32,
-            to: to as u32,
+            to: (copied_to + from.saturating_sub(4)) as u32,
             first: u32::from(from == 0),
         }
     })

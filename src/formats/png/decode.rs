@@ -25,12 +25,12 @@ use crate::image::{Image, Shape};
 use crate::os::Source;
 use anyhow::{Context, Result};
 use band::Band;
-use chunks::Chunks;
+use chunks::{Chunk, ChunkReader};
 use data::ImageData;
 use header::{Colour, Prelude};
 use interlaced::Passes;
 use scanlines::ScanlineInflater;
-use unfilter::{Layout, Rows};
+use unfilter::{RowLayout, Unfilterer};
 
 /// From this many bytes of image on, a second thread saves more time than it takes to start.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -38,10 +38,10 @@ const WORTH_A_THREAD: usize = 1 << 20;
 /// With this many threads, the thread that joins the inflated parts leaves undoing the filters to the others.
 const MIN_THREADS_TO_UNFILTER_APART: usize = 4;
 
-/// The fewest rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
-const BAND: usize = 16;
+/// The rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
+const BAND_ROWS: usize = 16;
 
-/// Decodes a PNG whose header has been read and found plausible for the file's size.
+/// Decodes a PNG. Its header has been read, and its size is plausible for the size of the file.
 pub struct PngDecoder<'a> {
     source: &'a Source,
     prelude: Prelude,
@@ -52,8 +52,8 @@ pub struct PngDecoder<'a> {
 }
 
 impl<'a> PngDecoder<'a> {
-    /// Reads the chunks before the image data. Refuses a header that promises more than the file
-    /// can hold, before memory is allocated. With `damaged`, the image data may be cut off.
+    /// Reads the chunks before the image data. Refuses a header that states more pixels than the file
+    /// can contain, before memory is allocated. With `damaged`, the image data may be cut off.
     pub fn open(source: &'a Source, damaged: bool) -> Result<PngDecoder<'a>> {
         let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
@@ -78,8 +78,8 @@ impl Decoder for PngDecoder<'_> {
         self.shape
     }
 
-    /// The metadata in the chunks. Chunks that cannot be read are skipped here; the decoder reports
-    /// them.
+    /// The metadata in the chunks. Chunks that cannot be read are left out with a note; the decoder
+    /// reports the error.
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
@@ -89,27 +89,42 @@ impl Decoder for PngDecoder<'_> {
             ..Metadata::default()
         };
         if self.prelude.animated {
-            let warning = "it is an animation, of which the first image is taken";
+            let warning = "animated PNG: only the first frame is used";
             diagnostics.warnings.push(warning.into());
         }
-        let mut chunks = Chunks::new(self.source);
-        let behind = chunks.behind(self.prelude.data).unwrap_or_default();
-        let before = self.prelude.others.iter().map(|chunk| (false, chunk));
-        let all = before.chain(behind.iter().map(|chunk| (true, chunk)));
-        // The images of an animation are chunks as others are, and large.
-        let frames = |chunk: &chunks::Chunk| matches!(&chunk.kind, b"fcTL" | b"fdAT");
-        for (behind, chunk) in all.filter(|(_, chunk)| !frames(chunk)) {
-            if matches!(chunks.is_sound(chunk), Ok(false)) {
-                diagnostics
+        let mut chunks = ChunkReader::new(self.source);
+        let after = chunks.after_image_data(self.prelude.data);
+        let after = after.unwrap_or_else(|error| {
+            let note = format!("the chunks after the image data cannot be read: {error:#}");
+            diagnostics.notes.push(note);
+            Vec::new()
+        });
+        let before = self.prelude.others.iter().map(|chunk| (chunk, false));
+        let all = before.chain(after.iter().map(|chunk| (chunk, true)));
+        // The frames of an animation are ancillary chunks, too, and large.
+        let is_frame = |chunk: &Chunk| matches!(&chunk.kind, b"fcTL" | b"fdAT");
+        for (chunk, behind) in all.filter(|(chunk, _)| !is_frame(chunk)) {
+            match read_chunk(&mut chunks, chunk) {
+                Ok(Some(data)) => {
+                    let chunk = metadata::Chunk {
+                        kind: chunk.kind,
+                        behind,
+                        data,
+                    };
+                    super::metadata::add_chunk(
+                        &mut metadata,
+                        chunk,
+                        &self.shape,
+                        plain,
+                        diagnostics,
+                    );
+                }
+                Ok(None) => diagnostics
                     .warnings
-                    .push(format!("{chunk} has a bad CRC and is left out"));
-            } else if let Ok(data) = chunks.data(chunk) {
-                let chunk = metadata::Chunk {
-                    kind: chunk.kind,
-                    behind,
-                    data,
-                };
-                super::metadata::take(&mut metadata, chunk, &self.shape, plain, diagnostics);
+                    .push(format!("{chunk} has a bad CRC and is left out")),
+                Err(error) => diagnostics
+                    .notes
+                    .push(format!("{chunk} cannot be read and is left out: {error:#}")),
             }
         }
         Ok(metadata)
@@ -124,17 +139,17 @@ impl Decoder for PngDecoder<'_> {
     }
 
     fn gives_rows(&self) -> bool {
-        self.prelude.is_plain() && !self.prelude.header.interlaced
+        self.prelude.needs_no_expansion() && !self.prelude.header.interlaced
     }
 
     fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
         let (header, prelude) = (&self.prelude.header, &self.prelude);
-        let layout = Layout::of(&self.shape);
+        let layout = RowLayout::new(&self.shape);
         if let (Some(index), false) = (&prelude.index, plainly) {
             return segments::rows(self.source, prelude, index, layout, take);
         }
-        let mut band = Band::new(layout, BAND);
-        band.start(layout.row, self.shape.height);
+        let mut band = Band::new(layout, BAND_ROWS);
+        band.start(layout.row_bytes, self.shape.height);
         let total = header.scanline_bytes()?;
         let data = prelude.image_data(self.source)?;
         let threads = rayon::current_num_threads();
@@ -142,7 +157,7 @@ impl Decoder for PngDecoder<'_> {
         if !plainly && parallel::is_worth(self.source.len(), total, threads) {
             parallel::each(data, total, threads, push)?.finish()?;
         } else {
-            ScanlineInflater::new(data).each(total, push)?;
+            ScanlineInflater::new(data).inflate_all(total, push)?;
         }
         Ok(())
     }
@@ -157,7 +172,7 @@ impl Decoder for PngDecoder<'_> {
         let data = self.data.take();
         let data = data.context("internal error: the page was decoded before")?;
         let header = &self.prelude.header;
-        let is_plain = self.prelude.is_plain();
+        let is_plain = self.prelude.needs_no_expansion();
         if is_plain && !header.interlaced {
             return self.decode_rows(data, policy);
         }
@@ -170,7 +185,7 @@ impl Decoder for PngDecoder<'_> {
             }
         }
         // The library accepts a stream without its end and its Adler-32, so the stream is checked first.
-        let check = ScanlineInflater::new(data).each(header.scanline_bytes()?, |_| Ok(()));
+        let check = ScanlineInflater::new(data).inflate_all(header.scanline_bytes()?, |_| Ok(()));
         policy.take(check)?;
         library::decode(self.source, self.shape, policy)
     }
@@ -183,13 +198,13 @@ impl PngDecoder<'_> {
         if self.decode_in_parallel(samples.as_bytes_mut(), policy)? {
             return Ok(Image::new(self.shape, samples));
         }
-        let layout = Layout::of(&self.shape);
-        let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+        let layout = RowLayout::new(&self.shape);
+        let mut rows = Unfilterer::new(samples.as_bytes_mut(), layout);
         let inflated = self.inflate_serially(data, |bytes| rows.push(bytes));
         if inflated.is_err() {
             policy.take(inflated)?;
             samples = policy.samples(&self.shape)?;
-            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            let mut rows = Unfilterer::new(samples.as_bytes_mut(), layout);
             prefix::fill(self.source, &self.prelude, &mut rows)?;
         }
         Ok(Image::new(self.shape, samples))
@@ -199,7 +214,7 @@ impl PngDecoder<'_> {
     /// Returns false if neither is the case, or if both failed: `policy` then has the reasons, and the content of `image` is
     /// undefined.
     fn decode_in_parallel(&self, image: &mut [u8], policy: &ErrorPolicy) -> Result<bool> {
-        let layout = Layout::of(&self.shape);
+        let layout = RowLayout::new(&self.shape);
         if let Some(index) = &self.prelude.index {
             match segments::decode(self.source, &self.prelude, index, image, layout) {
                 Ok(()) => return Ok(true),
@@ -235,13 +250,15 @@ impl PngDecoder<'_> {
         threads: usize,
     ) -> Result<()> {
         let data = self.prelude.image_data(self.source)?;
-        let mut rows = Rows::new(image, Layout::of(&self.shape));
+        let mut rows = Unfilterer::new(image, RowLayout::new(&self.shape));
         let inflated = rayon::in_place_scope(|scope| {
             parallel::each(data, total, threads, |bytes| {
                 if threads < MIN_THREADS_TO_UNFILTER_APART {
                     rows.push(bytes)
                 } else {
-                    rows.push_apart(bytes, &mut |mut rows| scope.spawn(move |_| rows.unfilter()))
+                    rows.push_and_hand_over(bytes, &mut |mut rows| {
+                        scope.spawn(move |_| rows.unfilter())
+                    })
                 }
             })
         });
@@ -251,7 +268,7 @@ impl PngDecoder<'_> {
     /// Decodes an interlaced file whose samples need no expansion.
     fn decode_interlaced(&self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = policy.samples(&self.shape)?;
-        let layout = Layout::of(&self.shape);
+        let layout = RowLayout::new(&self.shape);
         let mut passes = Passes::new(samples.as_bytes_mut(), &self.prelude.header, layout);
         let total = self.prelude.header.scanline_bytes()?;
         let data = self.prelude.image_data(self.source)?;
@@ -274,11 +291,19 @@ impl PngDecoder<'_> {
         let total = self.prelude.header.scanline_bytes()?;
         let inflater = ScanlineInflater::new(data);
         if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
-            inflater.each(total, take)
+            inflater.inflate_all(total, take)
         } else {
-            inflater.each_apart(total, take)
+            inflater.inflate_all_on_two_threads(total, take)
         }
     }
+}
+
+/// The data of an ancillary chunk; `None` if it is a text with a wrong CRC.
+fn read_chunk(chunks: &mut ChunkReader, chunk: &Chunk) -> Result<Option<Vec<u8>>> {
+    if !chunks.is_sound(chunk)? {
+        return Ok(None);
+    }
+    chunks.data(chunk).map(Some)
 }
 
 /// Decodes a PNG file.
@@ -322,7 +347,7 @@ mod tests {
             let source = Source::open(&path)?;
             let (prelude, _) = Prelude::read(&source, false)?;
             let shape = prelude.shape()?;
-            let layout = Layout::of(&shape);
+            let layout = RowLayout::new(&shape);
             let index = prelude.index.as_ref().context("no index")?;
             // In pairs and singly.
             for threads in [1, 3] {
@@ -380,10 +405,10 @@ mod tests {
             file.extend(chunk(b"IEND", &[]));
             let source = Source::memory(file);
             let (prelude, _) = Prelude::read(&source, false)?;
-            let layout = Layout::of(&shape);
+            let layout = RowLayout::new(&shape);
             for threads in [1, 2, 5] {
                 let mut samples = Samples::any(&shape)?;
-                let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+                let mut rows = Unfilterer::new(samples.as_bytes_mut(), layout);
                 let data = prelude.image_data(&source)?;
                 parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
                     .finish()?;

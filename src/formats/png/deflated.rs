@@ -1,9 +1,8 @@
-//! The file around pixels that have been filtered and deflated elsewhere, with the very bytes of `encode`
-//! in `Mode::Fast`.
+//! Writes the file of pixels that a GPU has filtered and deflated, with the same bytes as `encode` in `Mode::Fast`.
 
-use super::encode::{self, File};
+use super::encode::{OuterChunks, PngFile};
 use crate::deflate::{adler, zlib};
-use crate::formats::deflated::{Deflated, Segment, Segments};
+use crate::formats::deflated::{Deflated, EncodedSegments};
 use crate::image::metadata::Metadata;
 use crate::os::Target;
 use anyhow::Result;
@@ -12,24 +11,27 @@ use rayon::prelude::*;
 
 impl Deflated {
     /// Writes the file to `target` on all threads and returns its length in bytes; the caller
-    /// commits it. Errors: the target's, and samples whose meaning PNG cannot express.
+    /// commits it.
+    ///
+    /// # Errors
+    /// The target's.
     pub fn write(&self, metadata: &Metadata, target: &Target) -> Result<u64> {
         self.segments.write(&self.memory, metadata, target)
     }
 }
 
-impl Segments {
+impl EncodedSegments {
     /// As `Deflated::write`, for segments in `memory`.
+    ///
+    /// # Errors
+    /// The target's.
     pub fn write(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
         if self.segments.iter().all(|segment| segment.deflated) {
             return self.write_deflated(memory, metadata, target);
         }
-        let mut file = File::new(self.layout, metadata);
-        file.add(self.segments.len(), target, |index, piece| {
-            let Segment {
-                deflated, adler, ..
-            } = self.segments[index];
-            piece.take(self.bytes(index, memory), deflated, adler);
+        let mut file = PngFile::new(self.layout, metadata);
+        file.add(self.segments.len(), target, |index, encoder| {
+            encoder.set_from_gpu(self.bytes(index, memory), &self.segments[index]);
         })?;
         file.finish(target)
     }
@@ -37,83 +39,108 @@ impl Segments {
     /// The bytes of a segment.
     fn bytes<'a>(&'a self, index: usize, memory: &'a [u8]) -> &'a [u8] {
         let at = self.segments[index].at.clone();
-        match at.end <= self.inside {
-            true => &memory[at],
-            false => &self.rest[at.start - self.inside..at.end - self.inside],
+        if at.end <= self.in_memory {
+            &memory[at]
+        } else {
+            &self.overflow[at.start - self.in_memory..at.end - self.in_memory]
         }
     }
 
-    /// Writes segments that are deflate data, from where they lie.
+    /// Writes segments that are all deflate data, without copying the data.
     fn write_deflated(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
-        let count = self.segments.len();
-        let frame = encode::Frame::new(self.layout, metadata);
-        let lengths: Vec<usize> = self.segments.iter().map(|found| found.at.len()).collect();
+        let (frames, length) = self.chunk_frames(metadata);
+        let count = frames.len();
+        if count > 1 {
+            // If the disk is full, the write fails and reports it.
+            let _ = target.reserve(length);
+        }
+        // Each thread writes consecutive segments.
+        let segments_per_thread = count.div_ceil(rayon::current_num_threads());
+        let groups = frames.par_chunks(segments_per_thread).enumerate();
+        groups.try_for_each(|(group, frames)| {
+            let bytes = frames.iter().enumerate().flat_map(|(index, frame)| {
+                let data = self.bytes(group * segments_per_thread + index, memory);
+                [&frame.before[..], data, &frame.after[..]]
+            });
+            target.write_all_at(bytes.collect(), frames[0].offset)
+        })?;
+        Ok(length)
+    }
+
+    /// The bytes of the file around the data of each segment, and the length of the file.
+    fn chunk_frames(&self, metadata: &Metadata) -> (Vec<ChunkFrame>, u64) {
+        let outer = OuterChunks::new(self.layout, metadata);
+        let segments = self.segments.iter();
+        let lengths: Vec<usize> = segments.map(|segment| segment.at.len()).collect();
         let mut adler = 1;
-        let mut at = 0;
-        let mut pieces = Vec::with_capacity(count);
+        let mut offset = 0;
+        let mut frames = Vec::with_capacity(lengths.len());
         for (index, segment) in self.segments.iter().enumerate() {
-            let (first, last) = (index == 0, index + 1 == count);
+            let (first, last) = (index == 0, index + 1 == lengths.len());
+            adler = adler::combine(adler, segment.adler, self.layout.filtered_bytes(index));
+            let adler_bytes = adler.to_be_bytes();
+            let zlib_header: &[u8] = if first { &zlib::HEADER } else { &[] };
+            let stored_adler: &[u8] = if last { &adler_bytes } else { &[] };
+
             let mut before = if first {
-                frame.before(&lengths)
+                outer.before(&lengths)
             } else {
                 Vec::new()
             };
-            adler = adler::combine(adler, segment.adler, self.layout.bytes(index));
-            let zlib: &[u8] = if first { &zlib::HEADER } else { &[] };
-            let sum = adler.to_be_bytes();
-            let sum: &[u8] = if last { &sum } else { &[] };
-            let len = zlib.len() + lengths[index] + sum.len();
+            let len = zlib_header.len() + lengths[index] + stored_adler.len();
             before.extend((len as u32).to_be_bytes());
             before.extend(b"IDAT");
-            before.extend(zlib);
+            before.extend(zlib_header);
+
             let mut crc = Hasher::new();
             crc.update(b"IDAT");
-            crc.update(zlib);
-            let data = Hasher::new_with_initial_len(segment.crc, lengths[index] as u64);
-            crc.combine(&data);
-            crc.update(sum);
-            let mut behind = sum.to_vec();
-            behind.extend(crc.finalize().to_be_bytes());
+            crc.update(zlib_header);
+            crc.combine(&Hasher::new_with_initial_len(
+                segment.crc,
+                lengths[index] as u64,
+            ));
+            crc.update(stored_adler);
+            let mut after = stored_adler.to_vec();
+            after.extend(crc.finalize().to_be_bytes());
             if last {
-                behind.extend(frame.behind());
+                after.extend(outer.after());
             }
-            let piece = [before, behind];
-            let len = piece.iter().map(Vec::len).sum::<usize>() + lengths[index];
-            pieces.push((at, piece));
-            at += len as u64;
+
+            let frame_bytes = before.len() + lengths[index] + after.len();
+            frames.push(ChunkFrame {
+                offset,
+                before,
+                after,
+            });
+            offset += frame_bytes as u64;
         }
-        if count > 1 {
-            // On a disk too full the write tells.
-            let _ = target.reserve(at);
-        }
-        // Each thread writes what follows one another.
-        let together = count.div_ceil(rayon::current_num_threads());
-        let groups = pieces.par_chunks(together).enumerate();
-        groups.try_for_each(|(group, pieces)| {
-            let bytes = pieces
-                .iter()
-                .enumerate()
-                .flat_map(|(index, (_, [before, behind]))| {
-                    let data = self.bytes(group * together + index, memory);
-                    [&before[..], data, &behind[..]]
-                });
-            target.write_all_at(bytes.collect(), pieces[0].0)
-        })?;
-        Ok(at)
+        (frames, offset)
     }
+}
+
+/// The bytes of the file around the data of a segment.
+struct ChunkFrame {
+    /// The offset in the file of `before`.
+    offset: u64,
+    before: Vec<u8>,
+    after: Vec<u8>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::deflated::Layout;
+    use crate::formats::deflated::{EncodedSegment, SegmentLayout};
     use crate::formats::png::{Mode, encode};
     use crate::image::{Depth, Image, Shape};
     use anyhow::{Context, ensure};
     use std::io::Read;
 
-    /// The segments of a file of the encoder, behind one another with gaps, the last of them in `rest`.
-    fn taken_apart(file: &[u8], layout: Layout, inside: usize) -> Result<(Segments, Vec<u8>)> {
+    /// The segments of a file of the encoder, one after another with gaps, the last of them in `overflow`.
+    fn segments_of(
+        file: &[u8],
+        layout: SegmentLayout,
+        inside: usize,
+    ) -> Result<(EncodedSegments, Vec<u8>)> {
         let (mut at, mut data) = (8, Vec::new());
         while at + 12 <= file.len() {
             let len = u32::from_be_bytes(*file[at..].first_chunk().context("a length")?) as usize;
@@ -129,8 +156,8 @@ mod tests {
         data[last] = &data[last][..data[last].len() - 4];
         let (mut memory, mut segments, mut from) = (Vec::new(), Vec::new(), 0);
         for (index, bytes) in data.into_iter().enumerate() {
-            let to = from + layout.bytes(index);
-            segments.push(Segment {
+            let to = from + layout.filtered_bytes(index);
+            segments.push(EncodedSegment {
                 at: memory.len()..memory.len() + bytes.len(),
                 deflated: true,
                 adler: simd_adler32::adler32(&&filtered[from..to]),
@@ -146,11 +173,11 @@ mod tests {
             .get(inside)
             .map_or(memory.len(), |next| next.at.start);
         let rest = memory.split_off(inside);
-        let segments = Segments {
+        let segments = EncodedSegments {
             layout,
             segments,
-            inside,
-            rest,
+            in_memory: inside,
+            overflow: rest,
         };
         Ok((segments, memory))
     }
@@ -174,9 +201,10 @@ mod tests {
             let len = encode(&image, Mode::Fast, &target)?;
             target.commit(len)?;
             let expected = std::fs::read(&path)?;
-            let count = Layout::new(&shape)?.segments;
+            let count = SegmentLayout::new(&shape)?.count;
             for inside in 0..=count {
-                let (segments, memory) = taken_apart(&expected, Layout::new(&shape)?, inside)?;
+                let (segments, memory) =
+                    segments_of(&expected, SegmentLayout::new(&shape)?, inside)?;
                 for threads in [1, 3] {
                     let pool = rayon::ThreadPoolBuilder::new();
                     let pool = pool.num_threads(threads).build()?;

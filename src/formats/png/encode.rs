@@ -1,39 +1,46 @@
 //! Writes PNG at the speed of memory: rows are grouped into segments that threads compress
 //! independently.
 //!
-//! # The bytes of a file, which depend on the image and the mode alone
-//! A *segment* is as many whole rows as fill 1 MiB with their filter bytes, rounded down, but at
-//! least one row; the last segment has the rest. In order:
+//! # The bytes of a file
+//! They depend on the image, its metadata and the mode alone. A *segment* is as many whole rows as
+//! fill 1 MiB with their filter types, rounded down, but at least one row; the last segment has the
+//! rest. In order:
 //! 1. signature, IHDR;
 //! 2. `gpIS` if there are at least two segments (see `INDEX`), and the metadata's chunks;
-//! 3. one IDAT a segment: its deflate data, in the first after zlib's header (78 01), in the last
-//!    before the Adler-32 of all filtered bytes (RFC 1950);
-//! 4. the metadata chunks that stood after the image data in the input, IEND.
+//! 3. one IDAT per segment: its deflate data; in the first segment zlib's header (78 01) before them,
+//!    and in the last the Adler-32 of all filtered bytes after them (RFC 1950);
+//! 4. the metadata chunks that were after the image data in the input, and IEND.
 //!
 //! A segment refers to no byte before itself: its first row is filtered without the row above, its
-//! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block (RFC
-//! 1951 §3.2.4), which in the last segment is marked as the final block. `Mode::Fast`: filters by
-//! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
-//! `deflate::compress`. These two functions define the rest of the bytes. `Mode::Small`: filters and blocks by `Small`;
-//! as `Mode::Fast` where that searches for no matches and makes less, or where neither its filtered bytes nor those of
-//! the filter None have `repeats`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
+//! matches stay inside, and it starts and ends at a byte. It ends with an empty stored block (RFC
+//! 1951 §3.2.4), which in the last segment is marked as the final block.
+//!
+//! | mode | filters | blocks |
+//! |---|---|---|
+//! | `Fast` | `filter::choose` | `deflate::compress::Fast` |
+//! | `Small` | `Small` | `Small` |
+//! | `Store` | None | stored, of 65535 bytes |
+//!
+//! `Small` gives the bytes of `Fast` for a segment without matches: if neither the bytes that `Fast`
+//! filters nor those of the filter None have `repeats`. It also gives them if they are shorter, unless
+//! `Fast` itself searches for matches.
 
 mod file;
 mod filter;
 mod small;
 
-pub(super) use file::{File, Frame};
+pub(super) use file::{OuterChunks, PngFile};
 
 use crate::deflate::compress::{BitWriter, Fast, flush, repeats, stored};
 use crate::deflate::zlib;
 use crate::formats::Encoder;
-use crate::formats::deflated::{Deflated, Layout};
+use crate::formats::deflated::{Deflated, EncodedSegment, SegmentLayout};
 use crate::formats::format::Bands;
 use crate::image::metadata::Metadata;
 use crate::image::{Image, Shape};
 use crate::os::Target;
 use anyhow::{Context, Result};
-use filter::{Filter, Rows};
+use filter::{FilterSource, Filters};
 use small::Small;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -50,15 +57,18 @@ pub enum Mode {
     Store,
 }
 
-/// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length in
-/// bytes; the caller commits it. Errors: the target's, and an image that PNG cannot hold.
+/// Writes `image` to `target` as a PNG of 8 or 16 bits per sample and returns the file's length in
+/// bytes; the caller commits it.
+///
+/// # Errors
+/// The target's, and an image that PNG cannot store.
 pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), mode, target)
 }
 
 /// As `encode`, with metadata.
 fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
-    let mut file = File::new(Layout::new(&image.shape())?, metadata);
+    let mut file = PngFile::new(SegmentLayout::new(&image.shape())?, metadata);
     file.add_rows(image, mode, target)?;
     file.finish(target)
 }
@@ -69,8 +79,8 @@ pub struct PngEncoder<'a> {
     mode: Mode,
     /// The file's length in bytes, once it is written.
     length: u64,
-    /// The file of a page of which some rows are still to come.
-    open: Option<File>,
+    /// The file of a page whose last rows are still to come.
+    open: Option<PngFile>,
 }
 
 impl<'a> PngEncoder<'a> {
@@ -92,20 +102,23 @@ impl Encoder for PngEncoder<'_> {
 
     fn bands(&self, shape: &Shape) -> Option<Bands> {
         Some(Bands {
-            unit: Layout::new(shape).ok()?.rows,
+            unit: SegmentLayout::new(shape).ok()?.rows,
             trial: Vec::new(),
         })
     }
 
     fn begin(&mut self, shape: &Shape, metadata: &Metadata, _trial: &[Image]) -> Result<()> {
-        self.open = Some(File::new(Layout::new(shape)?, metadata));
+        self.open = Some(PngFile::new(SegmentLayout::new(shape)?, metadata));
         Ok(())
     }
 
     fn band(&mut self, band: Cow<Image>) -> Result<()> {
-        let file = self.open.as_mut().context("a band of no page")?;
+        let file = self
+            .open
+            .as_mut()
+            .context("internal error: rows of a page that was not begun")?;
         file.add_rows(&band, self.mode, self.target)?;
-        if file.is_whole() {
+        if file.is_complete() {
             self.length = file.finish(self.target)?;
         }
         Ok(())
@@ -125,65 +138,68 @@ impl Encoder for PngEncoder<'_> {
     }
 }
 
-/// A compressed segment: its chunk, and in the first piece also the file's beginning.
+/// Encodes a segment: its chunk, and for the first segment also the bytes of the file before it. Its memory is reused for the
+/// next segment.
 #[derive(Default)]
-pub(super) struct Piece {
+pub(super) struct SegmentEncoder {
     out: BitWriter,
     filtered: Vec<u8>,
     small: Small,
     fast: Fast,
-    /// Offsets in `out` of the chunk and of the deflate data.
-    at: usize,
-    start: usize,
+    /// The offset in `out` of the chunk.
+    chunk_offset: usize,
+    /// The offset in `out` of the deflate data.
+    data_offset: usize,
     /// Whether this is the last segment.
     last: bool,
+    /// The CRC of the chunk so far.
     crc: crc32fast::Hasher,
-    /// Length of the inflated data, and their Adler-32.
-    raw: usize,
+    /// The number of filtered bytes.
+    filtered_len: usize,
+    /// The Adler-32 of the filtered bytes.
     adler: u32,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for SegmentEncoder {
     fn as_ref(&self) -> &[u8] {
         self.out.bytes()
     }
 }
 
-impl Piece {
-    /// Writes the bytes before the deflate data of a segment; in the first piece also the file's
-    /// beginning.
-    fn begin(&mut self, index: usize, frame: &Frame) {
-        let layout = &frame.layout;
-        self.last = index + 1 == layout.segments;
-        self.raw = layout.bytes(index);
+impl SegmentEncoder {
+    /// Writes the bytes before the deflate data of a segment, and for the first segment also the start of the file.
+    fn begin(&mut self, index: usize, outer: &OuterChunks) {
+        let layout = &outer.layout;
+        self.last = index + 1 == layout.count;
+        self.filtered_len = layout.filtered_bytes(index);
         let out = &mut self.out;
         out.clear();
         // The most that any mode needs; memory that is not touched costs nothing.
-        out.reserve(self.raw + self.raw / 2);
+        out.reserve(self.filtered_len + self.filtered_len / 2);
         if index == 0 {
-            out.extend(&frame.unindexed());
+            out.extend(&outer.before_with_empty_index());
         }
-        self.at = out.len();
+        self.chunk_offset = out.len();
         // A placeholder for the length, which is not known yet.
         out.extend(b"\0\0\0\0IDAT");
         if index == 0 {
             out.extend(&zlib::HEADER);
         }
-        self.start = out.len();
+        self.data_offset = out.len();
     }
 
     /// Filters and compresses rows.
-    fn compress(&mut self, rows: &Rows, segment: Range<usize>, mode: Mode) {
-        if self.filtered.len() < self.raw {
-            self.filtered = vec![0; self.raw];
+    fn compress(&mut self, source: &FilterSource, rows: Range<usize>, mode: Mode) {
+        if self.filtered.len() < self.filtered_len {
+            self.filtered = vec![0; self.filtered_len];
         }
         let mut memory = std::mem::take(&mut self.filtered);
-        let filtered = &mut memory[..self.raw];
+        let filtered = &mut memory[..self.filtered_len];
         match mode {
-            Mode::Fast => self.fast(rows, segment, filtered),
-            Mode::Small => self.small(rows, segment, filtered),
+            Mode::Fast => self.compress_fast(source, rows, filtered),
+            Mode::Small => self.compress_small(source, rows, filtered),
             Mode::Store => {
-                rows.fill(segment.start, Filter::None, Filter::None, filtered);
+                source.filter_rows(rows.start, Filters::NONE, filtered);
                 stored(filtered, &mut self.out);
                 flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
@@ -192,64 +208,67 @@ impl Piece {
         self.filtered = memory;
     }
 
-    /// Filters and compresses rows in `Mode::Small`, if there are matches to be found.
-    fn small(&mut self, rows: &Rows, segment: Range<usize>, filtered: &mut [u8]) {
-        let (first, others) = filter::choose(rows, segment.clone());
-        let fillings = [(first, others), (Filter::None, Filter::None)];
-        let found = fillings.iter().any(|&(first, others)| {
-            rows.fill(segment.start, first, others, filtered);
+    /// Filters and compresses rows in `Mode::Fast`.
+    fn compress_fast(&mut self, source: &FilterSource, rows: Range<usize>, filtered: &mut [u8]) {
+        let filters = filter::choose(source, rows.clone());
+        source.filter_rows(rows.start, filters, filtered);
+        self.deflate_fast(filtered);
+        self.adler = simd_adler32::adler32(&&*filtered);
+    }
+
+    /// Filters and compresses rows in `Mode::Small`.
+    fn compress_small(&mut self, source: &FilterSource, rows: Range<usize>, filtered: &mut [u8]) {
+        let filters = filter::choose(source, rows.clone());
+        let has_matches = [filters, Filters::NONE].into_iter().any(|filters| {
+            source.filter_rows(rows.start, filters, filtered);
             repeats(filtered)
         });
-        if !found {
-            return self.fast(rows, segment, filtered);
+        if !has_matches {
+            return self.compress_fast(source, rows, filtered);
         }
         self.small
-            .compress(rows, segment.clone(), filtered, &mut self.out);
+            .compress(source, rows.clone(), filtered, &mut self.out);
         flush(self.last, &mut self.out);
         self.adler = simd_adler32::adler32(&&*filtered);
-        // Few matches can be longer than none: for values that are all multiples of 16, say, whose pattern a filter for
-        // each row disturbs.
-        rows.fill(segment.start, first, others, filtered);
+        source.filter_rows(rows.start, filters, filtered);
+        self.replace_by_fast_if_shorter(filtered);
+    }
+
+    /// Compresses the bytes that `Mode::Fast` filters, and keeps the result if it is shorter. A few matches can make data
+    /// longer than none, for example if all values are multiples of 16 and a filter for each row disturbs their pattern.
+    fn replace_by_fast_if_shorter(&mut self, filtered: &[u8]) {
         if self.fast.searches(filtered) {
             return;
         }
-        let small = self.out.split_off(self.start);
-        self.deflate(filtered);
-        if small.len() <= self.out.len() - self.start {
-            self.out.split_off(self.start);
-            self.out.extend(&small);
+        let small = self.out.split_off(self.data_offset);
+        self.deflate_fast(filtered);
+        if self.out.len() - self.data_offset < small.len() {
+            self.adler = simd_adler32::adler32(&filtered);
         } else {
-            self.adler = simd_adler32::adler32(&&*filtered);
+            self.out.truncate(self.data_offset);
+            self.out.extend(&small);
         }
     }
 
-    /// Filters and compresses rows in `Mode::Fast`.
-    fn fast(&mut self, rows: &Rows, segment: Range<usize>, filtered: &mut [u8]) {
-        let (first, others) = filter::choose(rows, segment.clone());
-        rows.fill(segment.start, first, others, filtered);
-        self.deflate(filtered);
-        self.adler = simd_adler32::adler32(&&*filtered);
-    }
-
     /// Compresses filtered bytes in `Mode::Fast`.
-    fn deflate(&mut self, filtered: &[u8]) {
+    fn deflate_fast(&mut self, filtered: &[u8]) {
         self.fast.compress(filtered, &mut self.out);
         flush(self.last, &mut self.out);
     }
 
-    /// Takes a segment from a GPU: deflate data, or filtered bytes that are still to be deflated.
-    pub fn take(&mut self, bytes: &[u8], deflated: bool, adler: u32) {
-        if deflated {
+    /// Sets the data to those of a segment from a GPU: deflate data, or filtered bytes that are still to be deflated.
+    pub fn set_from_gpu(&mut self, bytes: &[u8], segment: &EncodedSegment) {
+        if segment.deflated {
             self.out.extend(bytes);
         } else {
-            self.deflate(bytes);
+            self.deflate_fast(bytes);
         }
-        self.adler = adler;
+        self.adler = segment.adler;
     }
 
     /// Computes the CRC of the chunk so far.
-    fn end(&mut self) {
+    fn start_crc(&mut self) {
         self.crc = crc32fast::Hasher::new();
-        self.crc.update(&self.out.bytes()[self.at + 4..]);
+        self.crc.update(&self.out.bytes()[self.chunk_offset + 4..]);
     }
 }

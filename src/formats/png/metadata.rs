@@ -11,17 +11,18 @@ use crate::image::metadata::{
     Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit,
 };
 
-/// Chunks that no operation makes untrue. Colours are not managed: the samples' colour space is
-/// passed on.
-const LASTING: [&[u8; 4]; 9] = [
+/// Chunks that stay true after every operation. There is no colour management: the output has the
+/// colour space of the input. Of `mDCV` and `cLLI` there are files with the names of a draft.
+const PERMANENT: [&[u8; 4]; 9] = [
     b"cHRM", b"gAMA", b"iCCP", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"mDCv", b"cLLi",
 ];
 
 /// Chunks about the layout of the image data, which the output writes anew or does not need.
 const LAYOUT: [&[u8; 4]; 5] = [b"IHDR", b"PLTE", b"tRNS", b"IEND", b"gpIS"];
 
-/// Adds one chunk of a file whose samples become those of `shape`.
-pub fn take(
+/// Adds one chunk of a file to the metadata. `shape` is that of the decoded image, and `plain` whether its samples are
+/// those of the file, without a palette or fewer than 8 bits.
+pub fn add_chunk(
     metadata: &mut Metadata,
     mut chunk: Chunk,
     shape: &Shape,
@@ -31,12 +32,7 @@ pub fn take(
     let kind = chunk.kind;
     let is_exif = |chunk: &Chunk| &chunk.kind == b"eXIf";
     let has_exif = matches!(&metadata.own, Own::Png(chunks) if chunks.iter().any(is_exif));
-    let mut leave = |why: &str| {
-        let name = kind.escape_ascii();
-        diagnostics
-            .notes
-            .push(format!("chunk {name} is left out: {why}"));
-    };
+    let mut leave_out = |why: &str| diagnostics.notes.push(left_out(&kind, why));
     match &kind {
         kind if LAYOUT.contains(&kind) => return,
         b"sBIT" => {
@@ -50,34 +46,34 @@ pub fn take(
             metadata.resolution = resolution(&chunk.data);
             return;
         }
-        b"tIME" => return leave("it tells when the image was changed last, which is now"),
-        b"hIST" => return leave("it belongs to a palette"),
-        b"acTL" => return leave("the output is a still image"),
-        b"bKGD" if !plain => return leave("it is told in colours that the output does not have"),
+        b"tIME" => return leave_out("the modification time no longer applies"),
+        b"hIST" => return leave_out("the output has no palette"),
+        b"acTL" => return leave_out("the output is a still image"),
+        b"bKGD" if !plain => return leave_out("its colours do not exist in the output"),
         b"eXIf" => {
             chunk.data = exif::without_head(chunk.data);
             metadata.orientation = exif::orientation(&chunk.data);
             if let Own::Png(chunks) = &mut metadata.own {
-                // Those of a text came before it.
+                // It replaces Exif data that an earlier text had.
                 chunks.retain(|chunk| &chunk.kind != b"eXIf");
             }
         }
         b"tEXt" | b"zTXt" | b"iTXt" => {
             if let Some(data) = neutral::exif_in_text(&chunk) {
                 if has_exif {
-                    return leave("its Exif data are in the chunk eXIf, too");
+                    return leave_out("its Exif data are also in the chunk eXIf");
                 }
                 metadata.orientation = exif::orientation(&data);
                 (chunk.kind, chunk.data) = (*b"eXIf", data);
             } else if let Some(data) = neutral::unpacked_xmp(&chunk) {
-                // As XMP is to be, and as `follow` takes it.
+                // XMP must be uncompressed; `update` expects it so.
                 (chunk.kind, chunk.data) = (*b"iTXt", data);
             }
         }
         b"bKGD" | b"sPLT" | b"pCAL" | b"sCAL" | b"oFFs" | b"sTER" => {}
-        kind if LASTING.contains(&kind) => {}
+        kind if PERMANENT.contains(&kind) => {}
         [_, _, _, last] if last.is_ascii_lowercase() => {}
-        _ => return leave("it is unknown, and says that it may not be copied"),
+        _ => return leave_out("the chunk is unknown and not marked as safe to copy"),
     }
     match &mut metadata.own {
         Own::Png(chunks) => chunks.push(chunk),
@@ -85,6 +81,12 @@ pub fn take(
     }
 }
 
+/// The note about a chunk that is left out.
+fn left_out(kind: &[u8; 4], why: &str) -> String {
+    format!("chunk {} is left out: {why}", kind.escape_ascii())
+}
+
+/// The resolution in a pHYs chunk.
 fn resolution(data: &[u8]) -> Option<Resolution> {
     let &[x0, x1, x2, x3, y0, y1, y2, y3, unit] = data else {
         return None;
@@ -97,7 +99,7 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
 }
 
 /// Updates chunks after an operation.
-pub fn follow(
+pub fn update(
     chunks: &mut Vec<Chunk>,
     orientation: Option<u16>,
     transform: &Transform,
@@ -106,28 +108,25 @@ pub fn follow(
     chunks.retain_mut(|chunk| {
         let why = match (&chunk.kind, transform.effect) {
             (b"bKGD", _) if transform.from.depth != transform.to.depth => {
-                "it tells of the depth as it was"
+                "it describes the previous depth"
             }
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
-                "it tells of values as they were"
+                "it describes the previous values"
             }
             (b"oFFs" | b"sTER", _) if transform.changes_places() => {
-                "it tells of places as they were"
+                "it describes the previous positions"
             }
             (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
-                exchange(&mut chunk.data);
+                swap_scal(&mut chunk.data);
                 return true;
             }
             (b"sCAL", Effect::Reduced) => {
-                enlarge(&mut chunk.data, transform);
+                scale_scal(&mut chunk.data, transform);
                 return true;
             }
             _ => return true,
         };
-        let name = chunk.kind.escape_ascii();
-        diagnostics
-            .notes
-            .push(format!("chunk {name} is left out: {why}"));
+        diagnostics.notes.push(left_out(&chunk.kind, why));
         false
     });
     for chunk in chunks.iter_mut() {
@@ -154,8 +153,9 @@ pub fn set_orientation(chunks: &mut [Chunk], orientation: u16) {
     }
 }
 
-/// Exchanges the two numbers of sCAL (a byte for the unit, then two texts separated by a zero).
-fn exchange(data: &mut Vec<u8>) {
+/// Swaps the two numbers of sCAL: a byte for the unit, then two texts separated by a zero. Leaves an unreadable chunk
+/// unchanged.
+fn swap_scal(data: &mut Vec<u8>) {
     if let Some((unit, texts)) = data.split_first()
         && let Some(zero) = texts.iter().position(|&byte| byte == 0)
     {
@@ -164,8 +164,9 @@ fn exchange(data: &mut Vec<u8>) {
     }
 }
 
-/// Makes the two numbers of sCAL, the size of a pixel, those of the pixels of a smaller image.
-fn enlarge(data: &mut Vec<u8>, transform: &Transform) {
+/// Scales the two numbers of sCAL, the size of a pixel, to the pixels of a smaller image. Leaves an unreadable chunk
+/// unchanged.
+fn scale_scal(data: &mut Vec<u8>, transform: &Transform) {
     let Transform { from, to, .. } = transform;
     let larger = |text: &[u8], from: usize, to: usize| -> Option<String> {
         let size: f64 = str::from_utf8(text).ok()?.trim().parse().ok()?;
@@ -183,7 +184,7 @@ fn enlarge(data: &mut Vec<u8>, transform: &Transform) {
     }
 }
 
-/// The chunks to write before the image data, or after them if `behind`.
+/// The chunks to write before the image data, or with `behind` after them.
 pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut add = |kind: &[u8; 4], data| {

@@ -1,5 +1,6 @@
-//! Converts a PNG's chunks to neutral metadata and back.
+//! Converts a PNG's chunks to the items that all formats share, and back.
 
+use crate::deflate::MAX_EXPANSION;
 use crate::formats::item::{Item, Keyword};
 use crate::formats::tiff::exif;
 use crate::image::metadata::{Chunk, Own};
@@ -17,32 +18,34 @@ const KEYWORDS: [(Keyword, &str); 6] = [
 /// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
 pub const XMP: &str = "XML:com.adobe.xmp";
 
-/// The most bytes that all compressed metadata of a file are unpacked to: profiles have up to a few MB.
-const MOST: usize = 16 << 20;
-
-/// The most bytes that a byte of deflate data becomes (a match of 258 bytes in 2 bits).
-const GROWTH: u64 = 1032;
+/// The most bytes that all compressed metadata of a file may expand to. Profiles have up to a few MB.
+const MAX_UNPACKED_BYTES: usize = 16 << 20;
 
 /// An upper bound for the bytes that a chunk of `len` bytes takes in memory.
 pub fn unpacked(kind: &[u8; 4], len: u64) -> u64 {
     match kind {
-        b"iCCP" | b"zTXt" | b"iTXt" => len.max((len * GROWTH).min(MOST as u64)),
+        b"iCCP" | b"zTXt" | b"iTXt" => {
+            len.max((len * MAX_EXPANSION).min(MAX_UNPACKED_BYTES as u64))
+        }
         _ => len,
     }
 }
 
 /// Converts chunks to neutral items.
 pub fn items(chunks: &[Chunk]) -> Vec<Item> {
-    let mut left = MOST;
-    chunks.iter().map(|chunk| item(chunk, &mut left)).collect()
+    let mut budget = MAX_UNPACKED_BYTES;
+    chunks
+        .iter()
+        .map(|chunk| item(chunk, &mut budget))
+        .collect()
 }
 
-/// `left` bytes may be unpacked yet.
-fn item(chunk: &Chunk, left: &mut usize) -> Item {
+/// Converts a chunk to an item. `budget`: the bytes that may still be unpacked.
+fn item(chunk: &Chunk, budget: &mut usize) -> Item {
     let data = &chunk.data[..];
     let known = match &chunk.kind {
-        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk, left)),
-        b"iCCP" => profile(data, left),
+        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk, budget)),
+        b"iCCP" => profile(data, budget),
         b"cHRM" if data.len() == 32 => {
             let numbers = data.as_chunks::<4>().0.iter().copied();
             let values = numbers.map(u32::from_be_bytes).collect();
@@ -55,14 +58,14 @@ fn item(chunk: &Chunk, left: &mut usize) -> Item {
 }
 
 /// An ICC profile (section 11.3.2.3): its name, a zero, the method 0, and a zlib stream.
-fn profile(data: &[u8], left: &mut usize) -> Option<Item> {
+fn profile(data: &[u8], budget: &mut usize) -> Option<Item> {
     let zero = data.iter().position(|&byte| byte == 0)?;
-    let profile = inflated(data.get(zero + 2..)?, left)?;
+    let profile = inflate(data.get(zero + 2..)?, budget)?;
     Some(Item::Profile(profile))
 }
 
 /// A text (sections 11.3.3.2 to 11.3.3.4).
-fn text(chunk: &Chunk, left: &mut usize) -> Item {
+fn text(chunk: &Chunk, budget: &mut usize) -> Item {
     let zero = chunk.data.iter().position(|&byte| byte == 0);
     let name = &chunk.data[..zero.unwrap_or(chunk.data.len())];
     let unknown = || Item::Own(format!("the text {:?}", String::from_utf8_lossy(name)));
@@ -71,7 +74,7 @@ fn text(chunk: &Chunk, left: &mut usize) -> Item {
     if known.is_none() && !is_xmp {
         return unknown();
     }
-    match (contents(chunk, left), known) {
+    match (contents(chunk, budget), known) {
         (Some(text), Some((keyword, _))) => Item::Text(*keyword, text),
         (Some(packet), None) => Item::Xmp(packet),
         (None, _) => unknown(),
@@ -79,19 +82,20 @@ fn text(chunk: &Chunk, left: &mut usize) -> Item {
 }
 
 /// The text of a chunk after its keyword.
-fn contents(chunk: &Chunk, left: &mut usize) -> Option<Vec<u8>> {
+fn contents(chunk: &Chunk, budget: &mut usize) -> Option<Vec<u8>> {
     let zero = chunk.data.iter().position(|&byte| byte == 0)?;
     let rest = &chunk.data[zero + 1..];
     Some(match &chunk.kind {
-        b"tEXt" => utf8_of_latin1(rest),
-        b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?, left)?),
+        b"tEXt" => latin1_to_utf8(rest),
+        b"zTXt" => latin1_to_utf8(&inflate(rest.get(1..)?, budget)?),
         _ => {
             let compressed = *rest.first()? == 1;
             // The text follows the language tag and the translated keyword.
             let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
-            match compressed {
-                true => inflated(text, left)?,
-                false => text.into(),
+            if compressed {
+                inflate(text, budget)?
+            } else {
+                text.into()
             }
         }
     })
@@ -101,7 +105,7 @@ fn contents(chunk: &Chunk, left: &mut usize) -> Option<Vec<u8>> {
 pub fn unpacked_xmp(chunk: &Chunk) -> Option<Vec<u8>> {
     let head = [XMP.as_bytes(), b"\0\x01"].concat();
     let is_packed = &chunk.kind == b"iTXt" && chunk.data.starts_with(&head);
-    let packet = is_packed.then(|| contents(chunk, &mut { MOST }))?;
+    let packet = is_packed.then(|| contents(chunk, &mut { MAX_UNPACKED_BYTES }))?;
     Some(international(XMP, &packet?))
 }
 
@@ -111,7 +115,7 @@ const EXIF: [&[u8]; 2] = [b"Raw profile type exif\0", b"Raw profile type APP1\0"
 /// The Exif data in a text: a name, the number of bytes and the bytes in hexadecimal digits, each on lines of their own.
 pub fn exif_in_text(chunk: &Chunk) -> Option<Vec<u8>> {
     EXIF.iter().find(|name| chunk.data.starts_with(name))?;
-    let text = String::from_utf8(contents(chunk, &mut { MOST })?).ok()?;
+    let text = String::from_utf8(contents(chunk, &mut { MAX_UNPACKED_BYTES })?).ok()?;
     let mut words = text.split_ascii_whitespace();
     let length: usize = words.nth(1)?.parse().ok()?;
     let digits: Vec<u8> = words.flat_map(str::bytes).collect();
@@ -123,34 +127,36 @@ pub fn exif_in_text(chunk: &Chunk) -> Option<Vec<u8>> {
             .collect::<Option<Vec<u8>>>()
             .filter(|bytes| bytes.len() == length)?,
     );
-    // Not an XMP packet, which APP1 may be, too.
+    // An APP1 profile may also be an XMP packet.
     (bytes.starts_with(b"II*\0") || bytes.starts_with(b"MM\0*")).then_some(bytes)
 }
 
-fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {
+/// Converts Latin-1 to UTF-8.
+fn latin1_to_utf8(bytes: &[u8]) -> Vec<u8> {
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
     text.into_bytes()
 }
 
-/// What the text of how values were stretched begins with: its keyword, and a zero.
-const STRETCH: &[u8] = b"gpuimg:stretch\0";
+/// The keyword of the rescaling record, and a zero.
+const RESCALING_KEYWORD: &[u8] = b"gpuimg:stretch\0";
 
-/// The chunk of how values were stretched.
-pub fn stretch(text: &str) -> Chunk {
+/// The chunk of a rescaling record.
+pub fn rescaling(text: &str) -> Chunk {
     Chunk {
         kind: *b"tEXt",
         behind: false,
-        data: [STRETCH, text.as_bytes()].concat(),
+        data: [RESCALING_KEYWORD, text.as_bytes()].concat(),
     }
 }
 
-/// Takes the chunks of how values were stretched out of all, and returns the text of the first.
-pub fn take_stretch(chunks: &mut Vec<Chunk>) -> Option<Vec<u8>> {
-    let is_stretch = |chunk: &mut Chunk| &chunk.kind == b"tEXt" && chunk.data.starts_with(STRETCH);
-    let taken: Vec<Chunk> = chunks.extract_if(.., is_stretch).collect();
-    taken
+/// Removes the chunks of rescaling records, and returns the text of the first.
+pub fn remove_rescaling(chunks: &mut Vec<Chunk>) -> Option<Vec<u8>> {
+    let is_record =
+        |chunk: &mut Chunk| &chunk.kind == b"tEXt" && chunk.data.starts_with(RESCALING_KEYWORD);
+    let removed: Vec<Chunk> = chunks.extract_if(.., is_record).collect();
+    removed
         .first()
-        .map(|chunk| chunk.data[STRETCH.len()..].into())
+        .map(|chunk| chunk.data[RESCALING_KEYWORD.len()..].into())
 }
 
 /// Converts neutral items to chunks, and adds an orientation other than upright. Calls `leave` with
@@ -164,7 +170,8 @@ pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(Str
             data,
         });
     };
-    let mut exif = (false, Vec::new());
+    // Exif data have the orientation, so they are written last.
+    let (mut exif_big_endian, mut exif_fields) = (false, Vec::new());
     for item in items {
         match item {
             Item::Text(keyword, text) => {
@@ -172,28 +179,31 @@ pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(Str
                 add(kind, data);
             }
             Item::Xmp(packet) => add(b"iTXt", international(XMP, &packet)),
-            Item::Profile(profile) => {
-                add(
-                    b"iCCP",
-                    [b"ICC profile\0\0", &deflated(&profile)[..]].concat(),
-                );
-            }
+            Item::Profile(profile) => match deflate(&profile) {
+                Some(stream) => add(b"iCCP", [b"ICC profile\0\0", &stream[..]].concat()),
+                None => leave("the colour profile, which cannot be compressed".into()),
+            },
             Item::Chromaticities(values) => {
                 let values = values.into_iter().flat_map(u32::to_be_bytes);
                 add(b"cHRM", values.collect());
             }
-            Item::Exif { big_endian, fields } => exif = (big_endian, fields),
+            Item::Exif { big_endian, fields } => {
+                (exif_big_endian, exif_fields) = (big_endian, fields);
+            }
             Item::Own(name) => leave(name),
         }
     }
-    let turned = orientation.filter(|&orientation| orientation > 1);
-    let (big_endian, fields) = exif;
-    if turned.is_some() || !fields.is_empty() {
-        add(b"eXIf", exif::write(fields, turned, big_endian));
+    let orientation = orientation.filter(|&orientation| orientation > 1);
+    if orientation.is_some() || !exif_fields.is_empty() {
+        add(
+            b"eXIf",
+            exif::write(exif_fields, orientation, exif_big_endian),
+        );
     }
-    match chunks.is_empty() {
-        true => Own::None,
-        false => Own::Png(chunks),
+    if chunks.is_empty() {
+        Own::None
+    } else {
+        Own::Png(chunks)
     }
 }
 
@@ -212,28 +222,29 @@ fn international(keyword: &str, text: &[u8]) -> Vec<u8> {
     [keyword.as_bytes(), b"\0\0\0\0\0", text].concat()
 }
 
-fn deflated(bytes: &[u8]) -> Vec<u8> {
-    let mut level = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
-    let mut packed = vec![0; level.zlib_compress_bound(bytes.len())];
-    let size = level.zlib_compress(bytes, &mut packed).unwrap_or(0);
+/// Compresses bytes to a zlib stream; `None` if the compressor fails.
+fn deflate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut packed = vec![0; compressor.zlib_compress_bound(bytes.len())];
+    let size = compressor.zlib_compress(bytes, &mut packed).ok()?;
     packed.truncate(size);
-    packed
+    Some(packed)
 }
 
-/// The inflated bytes of a zlib stream, if it is complete and they are at most `left`, which they lessen.
-fn inflated(stream: &[u8], left: &mut usize) -> Option<Vec<u8>> {
-    let mut inflate = libdeflater::Decompressor::new();
-    let mut size = (4 * stream.len() + 4096).min(*left);
+/// Inflates a zlib stream and takes its bytes from the budget; `None` if it is incomplete or exceeds the budget.
+fn inflate(stream: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
+    let mut decompressor = libdeflater::Decompressor::new();
+    let mut size = (4 * stream.len() + 4096).min(*budget);
     loop {
         let mut bytes = vec![0; size];
-        match inflate.zlib_decompress(stream, &mut bytes) {
+        match decompressor.zlib_decompress(stream, &mut bytes) {
             Ok(filled) => {
                 bytes.truncate(filled);
-                *left -= filled;
+                *budget -= filled;
                 return Some(bytes);
             }
-            Err(libdeflater::DecompressionError::InsufficientSpace) if size < *left => {
-                size = (4 * size).min(*left);
+            Err(libdeflater::DecompressionError::InsufficientSpace) if size < *budget => {
+                size = (4 * size).min(*budget);
             }
             Err(_) => return None,
         }

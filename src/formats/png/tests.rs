@@ -1,4 +1,4 @@
-//! What is written is read again, on images that are small enough for Miri.
+//! Encoded images decode to the same pixels. The images are small enough for Miri.
 
 use super::{Mode, decode, encode};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -33,14 +33,14 @@ fn small_images_come_back() -> Result<()> {
             };
             let image = Image::new(shape, samples);
             for mode in [Mode::Fast, Mode::Small, Mode::Store] {
-                // The search for matches has a test of its own (`deflate`), and makes tables of 128 KiB.
+                // The search for matches has a test of its own (`deflate`), and needs tables of 128 KiB.
                 if cfg!(miri) && mode == Mode::Small {
                     continue;
                 }
                 let target = Target::in_memory();
                 encode(&image, mode, &target)?;
-                let made = decode(&Source::memory(target.written()))?;
-                ensure!(made == image, "{shape}, {mode:?}");
+                let decoded = decode(&Source::memory(target.written()))?;
+                ensure!(decoded == image, "{shape}, {mode:?}");
             }
         }
     }

@@ -5,7 +5,8 @@ use super::predictor::Predictor;
 use super::unpack::Method;
 use crate::deflate::zlib::is_zlib;
 use crate::formats::packed::{
-    Chunks, Head, MOST_BYTES, MOST_STREAM, PADDING, Packed, Piece, Rows, Streams, Unsuited,
+    DataLayout, Extent, Head, MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES, PADDING, Packed, Streams,
+    Tiles, Unsuited,
 };
 use crate::formats::raw::Order;
 use crate::image::buffer::Buffer;
@@ -40,16 +41,16 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
         return Err(Unsuited::new("its chunks are no plain deflate data"));
     }
     let bytes = page.bytes();
-    if bytes > MOST_BYTES as u64 {
-        return Err(Unsuited::new("its image is too large for the kernels"));
+    if bytes > MAX_INFLATED_BYTES as u64 {
+        return Err(Unsuited::image_too_large());
     }
     if page.spans.len() > MOST_CHUNKS {
         return Err(Unsuited::new("its chunks are too many for the kernels"));
     }
     let len = |i: usize| page.spans[i].len.min(most(page.unpacked(i)));
     let all: u64 = (0..page.spans.len()).map(len).sum();
-    if all > MOST_STREAM as u64 {
-        return Err(Unsuited::new("its data are too many for the kernels"));
+    if all > MAX_COMPRESSED_BYTES as u64 {
+        return Err(Unsuited::too_much_data());
     }
     let all = all as usize;
     let mut memory = Buffer::<u8>::any(all + 2 * PADDING).map_err(unsuited)?;
@@ -81,18 +82,18 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
             shape: page.form.shape,
             streams: Streams {
                 len: all,
-                begins,
-                pieces: vec![Piece {
+                starts: begins,
+                extents: vec![Extent {
                     at: 0,
                     len: all,
-                    to: 0,
+                    stream_offset: 0,
                     crc: 0,
                 }],
-                span: all,
-                each: page.unpacked(0),
-                bytes: bytes as usize,
+                memory_bytes: all,
+                stream_output: page.unpacked(0),
+                output: bytes as usize,
             },
-            rows: Rows::Tiff(Chunks {
+            layout: DataLayout::Tiff(Tiles {
                 width: page.grid.width,
                 height: page.grid.height,
                 tiled: page.grid.tiled,

@@ -1,95 +1,143 @@
-//! Decodes one image on the GPU: the steps in order. The host waits for the GPU once, for the checksums when all is done, and
-//! before that for the parts of the streams where the GPU does not put them in order by itself (`inflate/order.rs`).
+//! Decodes one page on the GPU, step by step. The host waits for the GPU once, for the checksums at the end, and before that
+//! for the parts of the streams if the GPU cannot put them in order by itself (`inflate/order.rs`).
 
-use super::chunks::place;
-use super::join::{Joined, agree, join};
+use super::join::{Joined, compare_crcs, join};
+use super::tiles::assemble;
 use super::unfilter::unfilter;
 use crate::formats::gpu::inflate::order::{self, Order};
-use crate::formats::gpu::inflate::{Agreement, Counted, agrees, count, sum_up, write};
-use crate::formats::packed::{Head, Rows, Unsuited};
+use crate::formats::gpu::inflate::{
+    Agreement, BlockSearch, check_streams, find_blocks, queue_adler, write,
+};
+use crate::formats::packed::{DataLayout, Head, Unsuited};
 use crate::gpu::NoMemory;
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
 use crate::ops::DeviceImage;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
 
-/// Decodes the page whose data are in the job's memory, as `Packed::split` gives both, and tells what the
-/// CPU had better decode. An error is the GPU's.
-pub fn decode_on_gpu(head: &Head, job: &mut Job) -> Result<Result<DeviceImage, Unsuited>> {
+/// The result of decoding a page on a GPU.
+#[derive(Debug)]
+pub enum Decoded {
+    /// The image, and a note if a fast method failed and a slower one was used.
+    Image {
+        /// The samples in device memory.
+        image: DeviceImage,
+        /// The method that failed, and what was done instead.
+        note: Option<&'static str>,
+    },
+    /// Only the CPU can decode the page.
+    Unsuited(Unsuited),
+}
+
+/// The note about a stream whose blocks the host put in order.
+const ORDERED_BY_HOST: &str =
+    "inflated twice on the GPU, because it could not put the deflate blocks in order by itself";
+
+/// Decodes the page whose data are in the job's memory, as `Packed::split` returns both.
+///
+/// # Errors
+/// The GPU's. Faults of the file are not errors, but `Decoded::Unsuited`.
+pub fn decode_on_gpu(head: &Head, job: &mut Job) -> Result<Decoded> {
     let decoded = job.upload().and_then(|file| decode(head, &file, job));
-    unless_out_of_memory(decoded)
+    separate_unsuited(decoded)
 }
 
-/// The same once the job's memory is on the GPU too, as `file`.
-pub fn decode_resident(
-    head: &Head,
-    file: &Buffer,
-    job: &mut Job,
-) -> Result<Result<DeviceImage, Unsuited>> {
-    unless_out_of_memory(decode(head, file, job))
+/// As `decode_on_gpu`, for data that are in device memory already, as `file`. Only a benchmark calls it.
+///
+/// # Errors
+/// As `decode_on_gpu`.
+pub fn decode_resident(head: &Head, file: &Buffer, job: &mut Job) -> Result<Decoded> {
+    separate_unsuited(decode(head, file, job))
 }
 
-/// Leaves a file to the CPU for which device memory does not suffice.
-fn unless_out_of_memory(
-    decoded: Result<Result<DeviceImage, Unsuited>>,
-) -> Result<Result<DeviceImage, Unsuited>> {
+/// Separates the reasons to leave a page to the CPU from the errors of the GPU.
+fn separate_unsuited(decoded: Result<Decoded>) -> Result<Decoded> {
     match decoded {
-        Err(error) if error.is::<NoMemory>() => {
-            Ok(Err(Unsuited::new("the image does not fit in GPU memory")))
-        }
-        other => other,
+        Err(error) if error.is::<NoMemory>() => Ok(Decoded::Unsuited(Unsuited::new(
+            "the image does not fit in GPU memory",
+        ))),
+        Err(error) => error.downcast::<Unsuited>().map(Decoded::Unsuited),
+        decoded => decoded,
     }
 }
 
-fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Result<DeviceImage, Unsuited>> {
-    let streams = &head.streams;
-    let joined = match head.rows {
-        Rows::Png(_) => Some(join(streams, file, job)?),
-        Rows::Tiff(_) => None,
-    };
-    let stream = joined.as_ref().map_or(file, |joined| &joined.stream);
-    let mut counted = count(streams, stream, job)?;
-    if streams.begins.len() == 1 {
-        let order = order::by_gpu(streams, stream, &mut counted, job)?;
-        if let Some(done) = finish(head, joined.as_ref(), stream, &mut counted, &order, job)? {
-            return Ok(done);
+/// Decodes a page; the error is an `Unsuited` if only the CPU can.
+fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Decoded> {
+    let page = Page::join_chunks(head, file, job)?;
+    let mut search = find_blocks(&head.streams, page.stream(), job)?;
+    let mut note = None;
+    if head.streams.starts.len() == 1 {
+        let order = order::by_gpu(&head.streams, page.stream(), &mut search, job)?;
+        match page.decode_in_order(&order, &mut search, job)? {
+            Some(image) => return Ok(Decoded::Image { image, note }),
+            None => note = Some(ORDERED_BY_HOST),
         }
     }
-    let order = match order::by_host(streams, stream, &mut counted, job)? {
-        Ok(order) => order,
-        Err(unsuited) => return Ok(Err(unsuited)),
-    };
-    let done = finish(head, joined.as_ref(), stream, &mut counted, &order, job)?;
-    done.ok_or_else(|| anyhow!("internal error: block order lost on the GPU"))
+    let order = order::by_host(&head.streams, page.stream(), &mut search, job)?;
+    let image = page.decode_in_order(&order, &mut search, job)?;
+    let image = image.context("internal error: block order lost on the GPU")?;
+    Ok(Decoded::Image { image, note })
 }
 
-/// Everything behind the counting, in an order of the parts; nothing if the GPU was to find it and did not.
-fn finish(
-    head: &Head,
-    joined: Option<&Joined>,
-    stream: &Buffer,
-    counted: &mut Counted,
-    order: &Order,
-    job: &mut Job,
-) -> Result<Option<Result<DeviceImage, Unsuited>>> {
-    let streams = &head.streams;
-    let mut bytes = write(streams, stream, counted, order, job)?;
-    sum_up(streams, &bytes, counted, job)?;
-    if let Some(joined) = joined {
-        agree(streams, &joined.sums, &mut counted.records, job)?;
+/// A page whose compressed data are in device memory.
+struct Page<'a> {
+    head: &'a Head,
+    file: &'a Buffer,
+    /// The data of a PNG without the chunks around them.
+    joined: Option<Joined>,
+}
+
+impl<'a> Page<'a> {
+    /// Joins the image data of a PNG; those of a TIFF need no joining.
+    fn join_chunks(head: &'a Head, file: &'a Buffer, job: &mut Job) -> Result<Page<'a>> {
+        let joined = match head.layout {
+            DataLayout::Png(_) => Some(join(&head.streams, file, job)?),
+            DataLayout::Tiff(_) => None,
+        };
+        Ok(Page { head, file, joined })
     }
-    let samples = match &head.rows {
-        Rows::Png(scanlines) => unfilter(head, scanlines, &mut bytes, &mut counted.records, job)?,
-        Rows::Tiff(chunks) => place(&head.shape, chunks, &bytes, counted.records.report(), job)?,
-    };
-    let unsuited = |why| Ok(Some(Err(Unsuited::new(why))));
-    match agrees(streams, counted, order, job)? {
-        Agreement::Right => Ok(Some(Ok(DeviceImage {
-            shape: head.shape,
-            samples,
-        }))),
-        Agreement::Unknown => Ok(None),
-        Agreement::Wrong => unsuited("its image data are invalid"),
-        Agreement::OtherSum => unsuited("its Adler-32 is wrong"),
+
+    /// The concatenated zlib streams.
+    fn stream(&self) -> &Buffer {
+        self.joined
+            .as_ref()
+            .map_or(self.file, |joined| &joined.stream)
+    }
+
+    /// Inflates the parts that `search` has counted, in this order, checks the result, and makes samples of it. Returns `None`
+    /// if the GPU was to find the order and could not.
+    fn decode_in_order(
+        &self,
+        order: &Order,
+        search: &mut BlockSearch,
+        job: &mut Job,
+    ) -> Result<Option<DeviceImage>> {
+        let Head {
+            shape,
+            streams,
+            layout,
+        } = self.head;
+        let mut bytes = write(streams, self.stream(), search, order, job)?;
+        queue_adler(streams, &bytes, search, job)?;
+        if let Some(joined) = &self.joined {
+            compare_crcs(streams, &joined.sums, &mut search.records, job)?;
+        }
+        let samples = match layout {
+            DataLayout::Png(scanlines) => {
+                unfilter(self.head, scanlines, &mut bytes, &mut search.records, job)?
+            }
+            DataLayout::Tiff(tiles) => {
+                assemble(shape, tiles, &bytes, search.records.report(), job)?
+            }
+        };
+        match check_streams(streams, search, order, job)? {
+            Agreement::Valid => Ok(Some(DeviceImage {
+                shape: *shape,
+                samples,
+            })),
+            Agreement::OrderUnknown => Ok(None),
+            Agreement::Corrupt => Err(Unsuited::new("its image data are invalid").into()),
+            Agreement::WrongAdler => Err(Unsuited::new("its Adler-32 is wrong").into()),
+        }
     }
 }

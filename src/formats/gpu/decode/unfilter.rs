@@ -12,7 +12,7 @@ use crate::gpu::launch::png_unfilter::{PngFlat, PngWave, SPARSE};
 use crate::image::Depth;
 use anyhow::Result;
 
-/// Undoes the filters of scanlines, and unpacks samples.
+/// Queues the undoing of the filters, and the expansion of the stored pixels, if they need it.
 pub fn unfilter(
     head: &Head,
     scanlines: &Scanlines,
@@ -20,17 +20,9 @@ pub fn unfilter(
     records: &mut Records,
     job: &mut Job,
 ) -> Result<Buffer> {
-    let kinds = job.kernel::<PngKinds>("")?;
+    let read_filters = job.kernel::<PngKinds>("")?;
     let expand = job.kernel::<PngExpand>("")?;
-    let &Scanlines {
-        width,
-        height,
-        bits,
-        row,
-        step,
-        ref expansion,
-    } = scanlines;
-    let form = match step {
+    let form = match scanlines.pixel_bytes {
         1 => "b1",
         2 => "b2",
         3 => "b3",
@@ -38,66 +30,68 @@ pub fn unfilter(
         6 => "b6",
         _ => "b8",
     };
-    let flat = job.kernel::<PngFlat>(form)?;
-    let wave = job.kernel::<PngWave>(form)?;
-    let total = head.streams.bytes as u64;
+    let unfilter_flat = job.kernel::<PngFlat>(form)?;
+    let unfilter_wave = job.kernel::<PngWave>(form)?;
+    let (row, height) = (scanlines.row_bytes as u32, scanlines.height);
+    let traffic = 2 * head.streams.output as u64;
     let swap = (head.shape.depth == Depth::Sixteen).into();
+
+    // The filter types, checked, in an array of their own.
     let mut filters = job.scratch(height as usize)?;
     let arguments = PngKinds {
         bytes: bytes.view_mut(),
-        row: row as u32,
+        row,
         height,
         filters: filters.view_mut(),
         report: records.report_mut(),
     };
-    job.launch(&kinds, height.div_ceil(BLOCK), 0, arguments)?;
-    let mut plain = job.alloc(row * height as usize)?;
+    job.launch(&read_filters, height.div_ceil(BLOCK), 0, arguments)?;
+
+    // Of the next two kernels only one does something: `png_flat` if no row needs the row above it, `png_wave` otherwise.
+    let mut pixels = job.alloc(scanlines.row_bytes * height as usize)?;
     let arguments = PngFlat {
         bytes: bytes.view(),
-        row: row as u32,
+        row,
         height,
         swap,
         filters: filters.view(),
-        image: plain.view_mut(),
+        image: pixels.view_mut(),
         report: records.report(),
     };
-    job.launch(&flat, height.div_ceil(WARPS), 2 * total, arguments)?;
+    job.launch(&unfilter_flat, height.div_ceil(WARPS), traffic, arguments)?;
     let bands = height.div_ceil(SPARSE);
     let mut progress = job.zeroed(4 + 4 * bands as usize)?;
     let arguments = PngWave {
         bytes: bytes.view(),
-        row: row as u32,
+        row,
         height,
         swap,
         filters: filters.view(),
-        image: plain.view_mut(),
+        image: pixels.view_mut(),
         report: records.report(),
-        width: (row / step) as u32,
+        width: (scanlines.row_bytes / scanlines.pixel_bytes) as u32,
         progress: progress.view_mut(),
     };
-    job.launch(&wave, bands, 2 * total, arguments)?;
-    let Some(expansion) = expansion else {
-        return Ok(plain);
+    job.launch(&unfilter_wave, bands, traffic, arguments)?;
+
+    let Some(expansion) = &scanlines.expansion else {
+        return Ok(pixels);
     };
     let mut samples = job.alloc(head.shape.bytes())?;
     let colours = expansion.palette.len() as u32;
-    let palette = job.words(match colours {
+    // The kernel's palette must not be empty.
+    let palette = match colours {
         0 => &[0][..],
         _ => &expansion.palette,
-    })?;
+    };
+    let palette = job.words(palette)?;
     let arguments = PngExpand {
-        rows: plain.view(),
-        row: row as u32,
-        width,
+        rows: pixels.view(),
+        row,
+        width: scanlines.width,
         height,
-        bits: bits.into(),
-        mode: match expansion.mode {
-            ExpansionMode::Grey => GREY,
-            ExpansionMode::GreyWithKey => GREY_KEY,
-            ExpansionMode::RgbWithKey => RGB_KEY,
-            ExpansionMode::Palette => PALETTE,
-            ExpansionMode::PaletteWithOpacity => PALETTE_OPACITY,
-        },
+        bits: scanlines.bits.into(),
+        mode: kernel_mode(expansion.mode),
         key: expansion.key,
         palette: palette.view(),
         colours,
@@ -105,11 +99,18 @@ pub fn unfilter(
         report: records.report_mut(),
     };
     let bytes = head.shape.bytes() as u64;
-    job.launch(
-        &expand,
-        job.reduction_grid(16 * bytes),
-        total + bytes,
-        arguments,
-    )?;
+    let grid = job.reduction_grid(16 * bytes);
+    job.launch(&expand, grid, head.streams.output as u64 + bytes, arguments)?;
     Ok(samples)
+}
+
+/// The kernel's number for a mode.
+fn kernel_mode(mode: ExpansionMode) -> u32 {
+    match mode {
+        ExpansionMode::Grey => GREY,
+        ExpansionMode::GreyWithKey => GREY_KEY,
+        ExpansionMode::RgbWithKey => RGB_KEY,
+        ExpansionMode::Palette => PALETTE,
+        ExpansionMode::PaletteWithOpacity => PALETTE_OPACITY,
+    }
 }

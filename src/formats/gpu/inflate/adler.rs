@@ -1,8 +1,8 @@
-//! The checksums of what was inflated: kernels/inflate_adler.cu.
+//! The checksums of the inflated bytes: kernels/inflate_adler.cu.
 
-use super::count::Counted;
 use super::order::Order;
-
+use super::search::BlockSearch;
+use crate::deflate::adler;
 use crate::formats::packed::Streams;
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
@@ -11,74 +11,71 @@ use crate::gpu::launch::inflate_adler::{InflateAdler, TILE};
 use anyhow::Result;
 use std::slice;
 
-/// The modulus of Adler-32 (RFC 1950 §8.2).
-const BASE: u64 = 65521;
-
-/// Queues the sums of what each stream made.
-pub fn sum_up(
+/// Queues the sums of the inflated bytes of each stream.
+pub fn queue_adler(
     streams: &Streams,
     bytes: &Buffer,
-    counted: &mut Counted,
+    search: &mut BlockSearch,
     job: &mut Job,
 ) -> Result<()> {
-    let adler = job.kernel::<InflateAdler>("")?;
-    let (total, each) = (streams.bytes as u64, streams.each as u64);
+    let kernel = job.kernel::<InflateAdler>("")?;
+    let (total, each) = (streams.output as u64, streams.stream_output as u64);
     let tiles = each.div_ceil(TILE.into()).max(1) as u32;
     let arguments = InflateAdler {
         bytes: bytes.view(),
         count: total,
         each,
         tiles,
-        report: counted.records.report_mut(),
+        report: search.records.report_mut(),
     };
-    let grid = tiles * streams.begins.len() as u32;
-    job.launch(&adler, grid, total, arguments)
+    let grid = tiles * streams.starts.len() as u32;
+    job.launch(&kernel, grid, total, arguments)
 }
 
-/// Whether no kernel found anything wrong, and every stream has the Adler-32 of what it made, after everything queued before.
-pub fn agrees(
+/// Waits for everything queued before, and returns whether no kernel reported a fault and every stream states the Adler-32 of
+/// its inflated bytes.
+pub fn check_streams(
     streams: &Streams,
-    counted: &Counted,
+    search: &BlockSearch,
     order: &Order,
     job: &mut Job,
 ) -> Result<Agreement> {
-    let (report, sums) = counted.records.read_sums(job)?;
+    let (report, sums) = search.records.read_sums(job)?;
     if report.wrong & (CROWDED | UNCHAINED) != 0 {
-        return Ok(Agreement::Unknown);
+        return Ok(Agreement::OrderUnknown);
     }
     if report.wrong != 0 {
-        return Ok(Agreement::Wrong);
+        return Ok(Agreement::Corrupt);
     }
-    let stream = streams.within(job.host()?);
+    let reader = streams.reader(job.host()?);
     let ends = order
         .ends
         .as_deref()
         .unwrap_or(slice::from_ref(&report.end));
-    let mut from = 0;
-    for (index, &[sum, weighted]) in sums.iter().enumerate() {
-        let made = streams.made(index);
-        let low = (1 + sum) % BASE;
-        let high = ((made - from) as u64 + weighted) % BASE;
+    let mut start = 0;
+    for (index, sums) in sums.iter().enumerate() {
+        let end = streams.output_end(index);
+        let computed = adler::from_sums(end - start, sums.bytes, sums.running);
         let at = ends[index].div_ceil(8) as usize;
-        let stated = stream.bytes(at, 4);
+        let stated = reader.bytes(at, 4);
         let stated = stated
             .first_chunk()
             .map(|stated| u32::from_be_bytes(*stated));
-        if at + 4 > streams.end(index) || stated.map(u64::from) != Some(high << 16 | low) {
-            return Ok(Agreement::OtherSum);
+        if at + 4 > streams.end(index) || stated != Some(computed) {
+            return Ok(Agreement::WrongAdler);
         }
-        from = made;
+        start = end;
     }
-    Ok(Agreement::Right)
+    Ok(Agreement::Valid)
 }
 
-/// What `agrees` finds.
+/// The result of `check_streams`.
 pub enum Agreement {
-    Right,
-    /// A kernel found something wrong.
-    Wrong,
-    /// The GPU did not find the order of the parts.
-    Unknown,
+    Valid,
+    /// A kernel reported a fault.
+    Corrupt,
+    /// The GPU could not put the parts in order.
+    OrderUnknown,
     /// A stream states another Adler-32.
-    OtherSum,
+    WrongAdler,
 }

@@ -1,61 +1,62 @@
-//! How the parts of streams follow one another, and so where what each makes belongs. Of one stream the GPU finds that out by
-//! itself, where nothing is out of the ordinary (kernels/inflate_chain.cu): the host need not wait in between. Else
-//! the host does, by `chain`, and has parts counted again.
+//! The order of the parts, and the offset in the output of each. The GPU finds the order of a single stream by itself, if each
+//! block starts where the one before ends (kernels/inflate_chain.cu): the host need not wait in between. Otherwise the host
+//! does, with a `Chain`, and has parts counted again.
 
-use super::chain::{Chain, HEADER, Inflated, Step};
-use super::count::Counted;
-use super::records::Found;
+use super::chain::{Chain, HEADER_BITS, Inflated, Step};
+use super::records::OrderReport;
+use super::search::{BlockSearch, CountLimits};
 use crate::formats::packed::{Streams, Unsuited};
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
-use crate::gpu::launch::inflate::{CROWDED, Codes, Place};
+use crate::gpu::launch::inflate::{CROWDED, Codes, Place as OutputPosition};
 use crate::gpu::launch::inflate_chain::InflateChain;
 use crate::gpu::launch::inflate_symbols::LANES;
 use crate::gpu::launch::inflate_write::Stored;
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-/// Bytes that a stream makes for each match of which there is room before matches are counted. Regular images have more of
-/// them.
-const MATCH: usize = 8;
+/// Before the matches are counted, there is room for one match per 8 bytes of output. Regular images have more.
+const OUTPUT_BYTES_PER_MATCH: usize = 8;
 
 /// The order of the parts.
 pub struct Order {
-    /// Where what each part makes belongs, as `Place`; `None` if there are no parts.
+    /// The offset in the output of each part; `None` if there are no parts.
     pub places: Option<Buffer>,
-    /// Matches for which room is needed, and parts at most.
+    /// The most matches of all parts.
     pub matches: usize,
+    /// The most parts.
     pub parts: usize,
-    /// What the host alone finds: blocks without symbols, and of each stream the bit behind its last block.
+    /// The stored blocks, if the host put the parts in order.
     pub stored: Vec<Stored>,
+    /// For each stream the bit after its last block, if the host put the parts in order.
     pub ends: Option<Vec<u32>>,
 }
 
-/// Queues the search for the order of one stream's parts. Where it is not a simple one, the report says so, and the kernels
-/// that are queued behind do nothing.
+/// Queues the search for the order of one stream's parts. If the GPU cannot find it, the report says so, and the kernels that
+/// are queued afterwards do nothing.
 pub fn by_gpu(
     streams: &Streams,
     stream: &Buffer,
-    counted: &mut Counted,
+    search: &mut BlockSearch,
     job: &mut Job,
 ) -> Result<Order> {
-    let chain = job.kernel::<InflateChain>("")?;
-    let parts = counted.most_parts;
-    let mut places = job.scratch(parts * size_of::<Place>())?;
-    let matches = streams.bytes / MATCH;
-    let [report, _, all_parts] = counted.records.split()?;
+    let kernel = job.kernel::<InflateChain>("")?;
+    let parts = search.max_parts;
+    let mut places = job.scratch(parts * size_of::<OutputPosition>())?;
+    let matches = streams.output / OUTPUT_BYTES_PER_MATCH;
+    let [report, _, all_parts] = search.records.split()?;
     let arguments = InflateChain {
         stream: stream.view(),
         bits: streams.len as u32 * 8,
         parts: all_parts.into_view(),
-        head: HEADER,
-        bytes: streams.bytes as u32,
+        head: HEADER_BITS,
+        bytes: streams.output as u32,
         most_matches: matches as u32,
         places: places.view_mut(),
         report,
     };
-    // SAFETY: the report and the parts are those of `inflate_order` and `inflate_count`: at most `most_parts`, for which
-    // there are places.
-    unsafe { job.launch_trusting(&chain, 1, 0, arguments) }?;
+    // SAFETY: `inflate_order` and `inflate_count` wrote the report and the parts: at most `max_parts`, as many as `places` has
+    // room for.
+    unsafe { job.launch_trusting(&kernel, 1, 0, arguments) }?;
     Ok(Order {
         places: Some(places),
         matches,
@@ -65,37 +66,45 @@ pub fn by_gpu(
     })
 }
 
-/// Finds the order of the parts of all streams, and makes the GPU count again what does not fit.
+/// Finds the order of the parts of all streams on the host. Parts that do not fit are counted again on the GPU.
+///
+/// # Errors
+/// An `Unsuited` if the order cannot be found; the GPU's errors.
 pub fn by_host(
     streams: &Streams,
     stream: &Buffer,
-    counted: &mut Counted,
+    search: &mut BlockSearch,
     job: &mut Job,
-) -> Result<Result<Order, Unsuited>> {
-    let (report, parts) = counted.read(job)?;
+) -> Result<Order> {
+    let (report, parts) = search.read(job)?;
     if report.wrong & CROWDED != 0 {
-        return Ok(Err(Unsuited::new("its blocks are too short")));
+        bail!(Unsuited::new(
+            "it has too many deflate blocks for the GPU: they are very short"
+        ));
     }
-    let mut known = counted.most_codes.min(report.codes as usize);
-    let mut chain = Chain::new(streams, parts, known as u32);
+    let codes = search.max_codes.min(report.codes as usize);
+    let mut chain = Chain::new(streams, parts, codes as u32);
     let inflated = loop {
-        match chain.step(streams.within(job.host()?)) {
-            Err(unsuited) => return Ok(Err(unsuited)),
-            Ok(Step::Done(inflated)) => break inflated,
-            Ok(Step::Again(again)) => {
-                let (from, made) = (chain.parts(), again.parts.len());
-                if from + made > counted.room {
-                    return Ok(Err(Unsuited::new(
-                        "cannot find the deflate block boundaries",
-                    )));
+        match chain.step(streams.reader(job.host()?))? {
+            Step::Done(inflated) => break inflated,
+            Step::NeedsRecount(recount) => {
+                let parts = chain.part_count()..chain.part_count() + recount.parts.len();
+                if parts.end > search.room {
+                    bail!(Unsuited::new(
+                        "cannot find the deflate block boundaries: too many parts were decoded again"
+                    ));
                 }
-                let to = known * size_of::<Codes>();
-                job.send_words(&again.codes, &mut counted.codes, to)?;
-                known += again.codes.len();
-                counted.records.add(from, &again.parts, job)?;
-                let rounds = (made, LANES + 1);
-                counted.queue(streams, stream, from..from + made, rounds, job)?;
-                chain.take(counted.records.read(from, made, job)?.into_iter());
+                let first_new_code = chain.code_count() - recount.codes.len();
+                let to = first_new_code * size_of::<Codes>();
+                job.send_words(&recount.codes, &mut search.codes, to)?;
+                search.records.add(parts.start, &recount.parts, job)?;
+                let limits = CountLimits {
+                    grid: parts.len(),
+                    rounds: LANES + 1,
+                };
+                search.queue_count(streams, stream, Some(parts.clone()), limits, job)?;
+                let counted = search.records.read(parts.start, parts.len(), job)?;
+                chain.add_results(counted);
             }
         }
     };
@@ -107,21 +116,22 @@ pub fn by_host(
         ends,
         ..
     } = inflated;
-    let found = Found {
+    let report = OrderReport {
         parts: parts.len() as u32,
         largest,
         matches: matches as u32,
     };
-    counted.records.tell(found, job)?;
-    let places = match parts.is_empty() {
-        true => None,
-        false => Some(job.words(&parts)?),
+    search.records.write_order_report(report, job)?;
+    let places = if parts.is_empty() {
+        None
+    } else {
+        Some(job.words(&parts)?)
     };
-    Ok(Ok(Order {
+    Ok(Order {
         places,
         matches: matches as usize,
         parts: parts.len(),
         stored,
         ends: Some(ends),
-    }))
+    })
 }

@@ -1,4 +1,4 @@
-//! What the host and the kernels tell one another: the records of kernels/inflate.cuh. Places in the streams are bits.
+//! The records that the host and the kernels exchange: those of kernels/inflate.cuh. Positions in the streams are in bits.
 
 use crate::gpu::launch::inflate::{
     BAD, CODES_FOUND, Codes, END, ENDED, FIRST, LAST, PARTS_MADE, Part, REPORT, UNSETTLED, WRONG,
@@ -6,7 +6,7 @@ use crate::gpu::launch::inflate::{
 use anyhow::{Result, anyhow};
 use bytemuck::Zeroable;
 
-/// The record of a block whose header begins at `head` and whose symbols begin at `data`.
+/// The record of a block whose header starts at bit `head` and whose symbols start at bit `data`.
 pub fn codes(head: u32, data: u32, litlen: &[u8], dist: &[u8]) -> Codes {
     let mut codes = Codes {
         head,
@@ -22,6 +22,7 @@ pub fn codes(head: u32, data: u32, litlen: &[u8], dist: &[u8]) -> Codes {
 }
 
 impl Part {
+    /// The number of matches among its symbols.
     pub fn matches(&self) -> u32 {
         self.found & 0xFFFF
     }
@@ -30,7 +31,7 @@ impl Part {
         self.found >> 16 & flag != 0
     }
 
-    /// Whether it is its block's first.
+    /// Whether it is the first part of its block.
     pub fn is_first(&self) -> bool {
         self.has(FIRST)
     }
@@ -40,65 +41,68 @@ impl Part {
         self.has(ENDED)
     }
 
-    /// Whether its lanes do not fit together.
+    /// Whether a lane does not start where the lane before it stopped.
     pub fn is_unsettled(&self) -> bool {
         self.has(UNSETTLED)
     }
 
-    /// Whether it has a word that means nothing.
-    pub fn is_bad(&self) -> bool {
+    /// Whether it contains an invalid code.
+    pub fn has_invalid_code(&self) -> bool {
         self.has(BAD)
     }
 
-    /// Whether its block is its stream's last.
-    pub fn is_of_last(&self) -> bool {
+    /// Whether its block is the last of its stream.
+    pub fn is_of_last_block(&self) -> bool {
         self.has(LAST)
     }
 }
 
-/// What the kernels found, and what was wrong.
+/// The results of the kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     pub codes: u32,
     pub parts: u32,
-    /// Bits of `WRONG` in inflate.cuh.
+    /// The faults: bits of `WRONG` in inflate.cuh.
     pub wrong: u32,
-    /// The bit behind the last block of a single stream, once it is known.
+    /// The bit after the last block of a single stream, once it is known.
     pub end: u32,
 }
 
-/// What is known once the parts are in order.
+/// The part of the report that is known once the parts are in order. The host writes it if the host put them in order.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct OrderReport {
+    /// The number of parts in use.
     pub parts: u32,
-    /// Bytes of the part that makes most, and matches of all.
+    /// The most bytes that a part makes.
     pub largest: u32,
+    /// The number of matches in all parts.
     pub matches: u32,
 }
 
-/// The byte of the report from which on `Found::words` belong.
-pub const FOUND: usize = 4 * WRONG as usize;
+impl OrderReport {
+    /// The offset in the report of the first of the words, in bytes.
+    pub const OFFSET: usize = 4 * WRONG as usize;
 
-impl Found {
-    /// The report's words: nothing wrong, the parts, an end that the kernels do not need, and the rest.
+    /// Consecutive words of the report: no fault, the parts, an end that the kernels do not need, and the rest.
     pub fn words(self) -> [u32; 5] {
         [0, self.parts, 0, self.largest, self.matches]
     }
 }
 
-/// The words of a report, zero at first, with which the records of streams begin, and of the two sums of
-/// each stream that follow it.
+/// The number of words of the report, which is at the start of the records and zero at first.
 pub const REPORT_WORDS: usize = REPORT as usize;
+
+/// The number of words of the two sums of a stream. The sums of all streams are after the report.
 pub const SUMS_WORDS: usize = 4;
 
 impl Report {
-    /// The report at the beginning of the records.
+    /// The report at the start of the records.
     ///
     /// # Errors
-    /// Fewer words than a report has.
-    pub fn of(words: &[u32]) -> Result<Report> {
+    /// There are fewer words than a report has.
+    pub fn parse(words: &[u32]) -> Result<Report> {
         let words: Option<&[u32; REPORT_WORDS]> = words.first_chunk();
-        let words = words.ok_or_else(|| anyhow!("a short report"))?;
+        let words = words.ok_or_else(|| anyhow!("internal error: a short report of the GPU"))?;
         let word = |index: u32| words[index as usize];
         Ok(Report {
             codes: word(CODES_FOUND),

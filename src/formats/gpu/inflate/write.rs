@@ -1,7 +1,7 @@
-//! Writes what streams make whose parts are in order: kernels/inflate_write.cu and inflate_matches.cu.
+//! Writes the inflated bytes, once the parts are in order: kernels/inflate_write.cu and inflate_matches.cu.
 
-use super::count::Counted;
 use super::order::Order;
+use super::search::BlockSearch;
 use crate::formats::packed::Streams;
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
@@ -11,29 +11,32 @@ use crate::gpu::launch::inflate_matches::{InflateFar, InflateNear, MOST_SHARE};
 use crate::gpu::launch::inflate_write::{InflateStored, InflateWrite};
 use anyhow::Result;
 
-/// Blocks of `inflate_write` that a multiprocessor holds.
-const RESIDENT: u32 = 5;
+/// Thread blocks of `inflate_write` that a multiprocessor holds.
+const RESIDENT_BLOCKS: u32 = 5;
 
-/// Bytes behind those that are made that kernels may read.
+/// Zeros after the inflated bytes, which kernels may read.
 const SLACK: usize = 32;
 
-/// Queues the writing of what the symbols make; behind it lie some zeros.
+/// Thread blocks of `inflate_near` for each resident one: some parts have more matches than others.
+const NEAR_BLOCKS_PER_RESIDENT: u32 = 8;
+
+/// Queues the writing of the inflated bytes of all streams, and of some zeros after them.
 pub fn write(
     streams: &Streams,
     stream: &Buffer,
-    counted: &mut Counted,
+    search: &mut BlockSearch,
     order: &Order,
     job: &mut Job,
 ) -> Result<Buffer> {
     let write = job.kernel::<InflateWrite>("")?;
-    let Counted {
+    let BlockSearch {
         codes,
         records,
         lanes,
         ..
-    } = counted;
-    let mut bytes = job.scratch(streams.bytes + SLACK)?;
-    job.clear_from(&mut bytes, streams.bytes)?;
+    } = search;
+    let mut bytes = job.scratch(streams.output + SLACK)?;
+    job.clear_from(&mut bytes, streams.output)?;
     if !order.stored.is_empty() {
         let pieces = job.words(&order.stored)?;
         let stored = job.kernel::<InflateStored>("")?;
@@ -42,14 +45,15 @@ pub fn write(
             pieces: pieces.view(),
             bytes: bytes.view_mut(),
         };
-        // SAFETY: `Chain` has found the blocks inside their streams, and that all blocks make as many bytes as there are.
+        // SAFETY: `Chain` has checked that these blocks lie inside their streams, and that all blocks together make exactly
+        // `streams.output` bytes.
         unsafe { job.launch_trusting(&stored, order.stored.len() as u32, 0, arguments) }?;
     }
     let Some(places) = &order.places else {
         return Ok(bytes);
     };
     let mut matches = job.scratch(order.matches * size_of::<Match>())?;
-    let resident = RESIDENT * job.multiprocessors();
+    let resident = RESIDENT_BLOCKS * job.multiprocessors();
     let grid = resident.min(order.parts as u32);
     let [report, _, parts] = records.split()?;
     let arguments = InflateWrite {
@@ -63,17 +67,18 @@ pub fn write(
         matches: matches.view_mut(),
         report,
     };
-    let traffic = streams.len as u64 + streams.bytes as u64;
-    // SAFETY: parts and lanes are those of `inflate_count`. The places, and how many are USED, are those of `inflate_chain`
-    // or `Chain`: one after the other, they make as many bytes as there are and no more matches than there is room for.
+    let traffic = streams.len as u64 + streams.output as u64;
+    // SAFETY: `inflate_count` wrote the parts and the lanes. `inflate_chain`, or the host by `Chain`, wrote the places and the
+    // number of those in use (USED of the report), and checked that these parts together make exactly `streams.output` bytes,
+    // and at most `order.matches` matches.
     unsafe { job.launch_trusting(&write, grid, traffic, arguments) }?;
     if order.matches == 0 {
         return Ok(bytes);
     }
     let near = job.kernel::<InflateNear>("")?;
     let far = job.kernel::<InflateFar>("")?;
-    let mut sources = job.scratch(streams.bytes * 4)?;
-    let words = streams.bytes.div_ceil(32);
+    let mut sources = job.scratch(streams.output * 4)?;
+    let words = streams.output.div_ceil(32);
     let mut waiting = job.zeroed(words * 4)?;
     let arguments = InflateNear {
         parts: records.parts()?,
@@ -84,11 +89,10 @@ pub fn write(
         waiting: waiting.view_mut(),
         report: records.report(),
     };
-    // Several blocks for one that is resident: some parts have more matches than others.
-    let grid = (8 * resident).min(MOST_SHARE * order.parts as u32);
-    // SAFETY: parts, places and matches are those that `inflate_write` has gone by or left; sources are for all bytes, and
-    // `waiting` has a bit for each.
-    unsafe { job.launch_trusting(&near, grid, streams.bytes as u64, arguments) }?;
+    let grid = (NEAR_BLOCKS_PER_RESIDENT * resident).min(MOST_SHARE * order.parts as u32);
+    // SAFETY: `inflate_write` has read these parts and places, and has written the matches; `sources` has a word and `waiting` a
+    // bit for each byte.
+    unsafe { job.launch_trusting(&near, grid, streams.output as u64, arguments) }?;
     let arguments = InflateFar {
         waiting: waiting.view(),
         count: words as u32,
@@ -97,7 +101,7 @@ pub fn write(
         report: records.report(),
     };
     let grid = (words as u32).div_ceil(BLOCK);
-    // SAFETY: `waiting`, which was zero, and the sources are those of `inflate_near`: bytes before the one that has them.
+    // SAFETY: `inflate_near` wrote `waiting`, which was zero, and the sources: each is the index of an earlier byte.
     unsafe { job.launch_trusting(&far, grid, words as u64 * 4, arguments) }?;
     Ok(bytes)
 }

@@ -1,55 +1,58 @@
-//! Undoes the filters of scanlines a few rows at a time, in memory that is used again.
+//! Undoes the filters of scanlines a few rows at a time, in memory that is reused.
 
-use super::unfilter::{Layout, unfilter_rows};
+use super::unfilter::{RowLayout, unfilter_rows};
 use super::unfilter_pixels::PAETH;
 use anyhow::{Result, ensure};
 
-/// Rows of an image, or of a pass of one, that are filled with scanlines piece by piece and handed on when they are unfiltered.
+/// Receives the scanlines of an image, or of a pass of one, in pieces of any size, and gives its rows a few at a time.
 pub struct Band {
-    layout: Layout,
+    layout: RowLayout,
     /// Rows that are unfiltered together.
-    most: usize,
-    /// Bytes of a row, and the number of rows.
-    row: usize,
-    rows: usize,
-    /// Rows that were handed on.
-    done: usize,
-    /// The last row that was handed on, and behind it those to come.
+    band_rows: usize,
+    /// Bytes of a row of the current image or pass.
+    row_bytes: usize,
+    /// Rows of the current image or pass.
+    total_rows: usize,
+    /// Rows that were given.
+    given_rows: usize,
+    /// The last row that was given, and after it the rows of the band.
     memory: Vec<u8>,
-    /// Filter types of the rows to come; the last row may be incomplete.
+    /// Filter types of the rows in the band; the last row may be incomplete.
     filters: Vec<u8>,
-    /// Bytes present of the scanline being filled, its filter type included.
+    /// Bytes received of the current scanline, its filter type included.
     column: usize,
 }
 
 impl Band {
-    /// A band of `most` rows of at most `layout.row` bytes; `start` says of how many.
-    pub fn new(layout: Layout, most: usize) -> Band {
+    /// A band of `band_rows` rows of at most `layout.row_bytes` bytes. `start` must be called before `push`.
+    pub fn new(layout: RowLayout, band_rows: usize) -> Band {
         Band {
             layout,
-            most,
-            row: 0,
-            rows: 0,
-            done: 0,
-            memory: vec![0; (most + 1) * layout.row],
-            filters: Vec::with_capacity(most),
+            band_rows,
+            row_bytes: 0,
+            total_rows: 0,
+            given_rows: 0,
+            memory: vec![0; (band_rows + 1) * layout.row_bytes],
+            filters: Vec::with_capacity(band_rows),
             column: 0,
         }
     }
 
-    /// Begins with the first of so many rows of `row` bytes each, above which all counts as 0.
-    pub fn start(&mut self, row: usize, rows: usize) {
-        (self.row, self.rows, self.done) = (row, rows, 0);
-        self.memory[..row].fill(0);
+    /// Starts an image or a pass of `total_rows` rows of `row_bytes` bytes each. The row above the first one counts as zeros.
+    pub fn start(&mut self, row_bytes: usize, total_rows: usize) {
+        self.row_bytes = row_bytes;
+        self.total_rows = total_rows;
+        self.given_rows = 0;
+        self.memory[..row_bytes].fill(0);
     }
 
-    /// Whether all rows were handed on.
-    pub fn is_over(&self) -> bool {
-        self.done == self.rows
+    /// Whether all rows of the image or pass were given.
+    pub fn is_complete(&self) -> bool {
+        self.given_rows == self.total_rows
     }
 
-    /// Takes the next bytes of the scanlines, up to the last row's end, and returns those behind it. Passes rows that are
-    /// unfiltered to `take`, with the index of the first.
+    /// Receives the next bytes of the scanlines, up to the end of the last row, and returns the bytes after it. Passes
+    /// unfiltered rows to `take`, with the index of the first.
     ///
     /// # Errors
     /// An unknown filter type, and errors of `take`.
@@ -58,7 +61,7 @@ impl Band {
         mut bytes: &'b [u8],
         mut take: impl FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<&'b [u8]> {
-        while !self.is_over()
+        while !self.is_complete()
             && let Some(&first) = bytes.first()
         {
             if self.column == 0 {
@@ -67,28 +70,30 @@ impl Band {
                 bytes = &bytes[1..];
                 self.column = 1;
             }
-            let (piece, rest) = bytes.split_at(bytes.len().min(self.row + 1 - self.column));
-            let start = self.filters.len() * self.row + self.column - 1;
+            let (piece, rest) = bytes.split_at(bytes.len().min(self.row_bytes + 1 - self.column));
+            let start = self.filters.len() * self.row_bytes + self.column - 1;
             self.memory[start..start + piece.len()].copy_from_slice(piece);
-            self.column = (self.column + piece.len()) % (self.row + 1);
+            self.column = (self.column + piece.len()) % (self.row_bytes + 1);
             bytes = rest;
             let count = self.filters.len();
-            if self.column == 0 && (count == self.most || self.done + count == self.rows) {
-                take(self.done, self.unfiltered())?;
-                let last = count * self.row..(count + 1) * self.row;
+            let is_full = count == self.band_rows || self.given_rows + count == self.total_rows;
+            if self.column == 0 && is_full {
+                take(self.given_rows, self.unfilter())?;
+                let last = count * self.row_bytes..(count + 1) * self.row_bytes;
                 self.memory.copy_within(last, 0);
                 self.filters.clear();
-                self.done += count;
+                self.given_rows += count;
             }
         }
         Ok(bytes)
     }
 
-    fn unfiltered(&mut self) -> &[u8] {
-        let filled = &mut self.memory[..(self.filters.len() + 1) * self.row];
-        let (above, rows) = filled.split_at_mut(self.row);
+    /// Unfilters the rows of the band and returns them.
+    fn unfilter(&mut self) -> &[u8] {
+        let filled = &mut self.memory[..(self.filters.len() + 1) * self.row_bytes];
+        let (above, rows) = filled.split_at_mut(self.row_bytes);
         self.layout.to_native(rows);
-        unfilter_rows(&self.filters, self.layout.step, above, rows);
+        unfilter_rows(&self.filters, self.layout.pixel_bytes, above, rows);
         rows
     }
 }

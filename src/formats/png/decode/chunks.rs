@@ -1,19 +1,16 @@
 //! The PNG container: signature, chunks and their CRCs (PNG specification, third edition, section 5).
-//! The file is read through one reused window, so that memory does not grow with the file.
+//! The file is read through one reused buffer, so that memory does not grow with the file.
 
 use crate::os::Source;
 use anyhow::{Result, ensure};
 use crc32fast::Hasher;
 use std::fmt;
 
-/// The first bytes of every PNG (PNG specification, section 5.2).
-pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-
-/// The largest length or side, 2³¹ − 1 (PNG specification, section 7.1).
-pub const MOST: u32 = i32::MAX as u32;
+/// The largest length of a chunk, and the largest width and height: 2³¹ − 1 (PNG specification, section 7.1).
+pub const MAX_LENGTH: u32 = i32::MAX as u32;
 
 /// Bytes of the file in memory at a time.
-const WINDOW: u64 = 256 << 10;
+const WINDOW_BYTES: u64 = 256 << 10;
 
 /// A part of the source in memory, which moves forward as later bytes are requested.
 pub struct Window<'a> {
@@ -28,7 +25,7 @@ impl<'a> Window<'a> {
     pub fn new(source: &'a Source) -> Window<'a> {
         Window {
             source,
-            buffer: vec![0; source.len().clamp(1, WINDOW) as usize],
+            buffer: vec![0; source.len().clamp(1, WINDOW_BYTES) as usize],
             start: 0,
             filled: 0,
         }
@@ -36,21 +33,22 @@ impl<'a> Window<'a> {
 
     /// Between 1 and `most` (≥ 1) bytes from offset `at`; an error at the end of the source.
     pub fn bytes(&mut self, at: u64, most: u64) -> Result<&[u8]> {
-        self.hold(at, 1)?;
-        let held = &self.buffer[(at - self.start) as usize..self.filled];
-        Ok(&held[..most.min(held.len() as u64) as usize])
+        self.load(at, 1)?;
+        let loaded = &self.buffer[(at - self.start) as usize..self.filled];
+        Ok(&loaded[..most.min(loaded.len() as u64) as usize])
     }
 
     /// The `N` bytes at `at`.
     pub fn array<const N: usize>(&mut self, at: u64) -> Result<[u8; N]> {
-        self.hold(at, N)?;
+        self.load(at, N)?;
         let mut bytes = [0; N];
         let from = (at - self.start) as usize;
         bytes.copy_from_slice(&self.buffer[from..from + N]);
         Ok(bytes)
     }
 
-    fn hold(&mut self, at: u64, len: usize) -> Result<()> {
+    /// Makes sure that the window contains `len` bytes from offset `at`.
+    fn load(&mut self, at: u64, len: usize) -> Result<()> {
         if at < self.start || at + len as u64 > self.start + self.filled as u64 {
             self.filled = 0;
             self.start = at;
@@ -107,16 +105,16 @@ impl fmt::Display for Chunk {
 }
 
 /// Reads the chunks of a PNG one after another.
-pub struct Chunks<'a> {
+pub struct ChunkReader<'a> {
     pub window: Window<'a>,
-    /// Whether image data may be cut off.
+    /// Whether an IDAT chunk may be cut off by the end of the file.
     pub damaged: bool,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> ChunkReader<'a> {
     /// The chunks of `source`.
-    pub fn new(source: &'a Source) -> Chunks<'a> {
-        Chunks {
+    pub fn new(source: &'a Source) -> ChunkReader<'a> {
+        ChunkReader {
             window: Window::new(source),
             damaged: false,
         }
@@ -129,10 +127,13 @@ impl<'a> Chunks<'a> {
         let chunk = Chunk { kind, start, len };
         ensure!(
             kind.iter().all(u8::is_ascii_alphabetic),
-            "byte {start} should start a chunk, but its kind is {}",
+            "expected a chunk at byte {start}, but its type is {}",
             kind.escape_ascii()
         );
-        ensure!(len <= MOST, "{chunk} has an impossible length ({len})");
+        ensure!(
+            len <= MAX_LENGTH,
+            "{chunk} has an impossible length ({len})"
+        );
         let size = self.window.source.len();
         ensure!(
             chunk.end() <= size || self.damaged && &kind == b"IDAT",
@@ -142,15 +143,15 @@ impl<'a> Chunks<'a> {
         Ok(chunk)
     }
 
-    /// Reads the chunk's data, passes them to `piece` in parts, and checks the CRC.
-    pub fn each(&mut self, chunk: &Chunk, piece: impl FnMut(&[u8])) -> Result<()> {
-        let hasher = self.hashed(chunk, piece)?;
+    /// Reads the chunk's data, passes them to `take` in parts, and checks the CRC.
+    pub fn read_checked(&mut self, chunk: &Chunk, take: impl FnMut(&[u8])) -> Result<()> {
+        let hasher = self.read(chunk, take)?;
         self.check(chunk, hasher)
     }
 
-    /// Reads a chunk's data; whether its CRC is the stated one. Only a text may have another.
+    /// Reads a chunk's data and returns whether its CRC is right. A wrong CRC is an error, except in a text chunk.
     pub fn is_sound(&mut self, chunk: &Chunk) -> Result<bool> {
-        let hasher = self.hashed(chunk, |_| ())?;
+        let hasher = self.read(chunk, |_| ())?;
         let sound = self.check(chunk, hasher);
         match &chunk.kind {
             b"tEXt" | b"zTXt" | b"iTXt" => Ok(sound.is_ok()),
@@ -158,36 +159,37 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    fn hashed(&mut self, chunk: &Chunk, mut piece: impl FnMut(&[u8])) -> Result<Hasher> {
+    /// Reads the chunk's data, passes them to `take` in parts, and returns the hasher of type and data.
+    fn read(&mut self, chunk: &Chunk, mut take: impl FnMut(&[u8])) -> Result<Hasher> {
         let mut hasher = chunk.hasher();
         let mut at = chunk.data();
         while at < chunk.end() - 4 {
             let bytes = self.window.bytes(at, chunk.end() - 4 - at)?;
             hasher.update(bytes);
-            piece(bytes);
+            take(bytes);
             at += bytes.len() as u64;
         }
         Ok(hasher)
     }
 
-    /// Compares the CRC of the chunk's data with the stored one.
+    /// Compares the CRC of the chunk's type and data with the stored one.
     pub fn check(&mut self, chunk: &Chunk, hasher: Hasher) -> Result<()> {
-        let stated = u32::from_be_bytes(self.window.array(chunk.end() - 4)?);
-        ensure!(stated == hasher.finalize(), "bad CRC in {chunk}");
+        let stored = u32::from_be_bytes(self.window.array(chunk.end() - 4)?);
+        ensure!(stored == hasher.finalize(), "bad CRC in {chunk}");
         Ok(())
     }
 
     /// All data of a chunk, which must be small.
     pub fn data(&mut self, chunk: &Chunk) -> Result<Vec<u8>> {
         let mut data = Vec::new();
-        self.each(chunk, |piece| data.extend_from_slice(piece))?;
+        self.read_checked(chunk, |piece| data.extend_from_slice(piece))?;
         Ok(data)
     }
 
-    /// The chunks after the image data, which start at offset `start`, without IEND. Of IDAT chunks
-    /// only the headers are read.
-    pub fn behind(&self, start: u64) -> Result<Vec<Chunk>> {
-        let (mut found, mut at) = (Vec::new(), start);
+    /// The chunks after the image data, without IEND. The image data start at offset `start`; only the
+    /// headers of their chunks are read.
+    pub fn after_image_data(&self, start: u64) -> Result<Vec<Chunk>> {
+        let (mut chunks, mut at) = (Vec::new(), start);
         loop {
             let mut head = [0; 8];
             self.window.source.read_at(&mut head, at)?;
@@ -200,20 +202,20 @@ impl<'a> Chunks<'a> {
             };
             at = chunk.end();
             match &kind {
-                b"IEND" => return Ok(found),
+                b"IEND" => return Ok(chunks),
                 b"IDAT" => {}
-                _ => found.push(chunk),
+                _ => chunks.push(chunk),
             }
         }
     }
 
-    /// Checks all chunks from `start` to the end of the file. Of a text with a bad CRC
-    /// `metadata` warns.
+    /// Checks all chunks from `start` to the end of the file, except the CRCs of texts: `metadata` warns
+    /// about those.
     pub fn finish(&mut self, start: u64) -> Result<()> {
         let mut chunk = self.at(start)?;
         loop {
             if is_critical(&chunk.kind) {
-                self.each(&chunk, |_| ())?;
+                self.read_checked(&chunk, |_| ())?;
                 ensure!(&chunk.kind == b"IEND", "{chunk} is out of place");
                 return Ok(());
             }

@@ -1,32 +1,32 @@
 //! The image data of a PNG: the contents of its consecutive IDAT chunks as one stream, with CRCs
 //! checked.
 
-use super::chunks::{Chunk, Chunks};
+use super::chunks::{Chunk, ChunkReader};
 use crate::deflate::inflate::parallel::Input;
 use crate::os::Source;
 use anyhow::Result;
 use crc32fast::Hasher;
 
-/// The stream of IDAT bytes, read piece by piece.
+/// The stream of IDAT bytes, read in pieces.
 pub struct ImageData<'a> {
-    pub chunks: Chunks<'a>,
+    pub chunks: ChunkReader<'a>,
     chunk: Chunk,
     hasher: Hasher,
-    /// Offset in the file of the next byte.
+    /// The offset in the file of the next byte.
     at: u64,
     /// Bytes of the chunk's data that are not consumed yet.
-    left: u64,
+    remaining: u64,
     /// Whether `chunk` is the last one.
     last: bool,
     /// Whether to stop after the first chunk.
-    alone: bool,
+    single_chunk: bool,
 }
 
 impl<'a> ImageData<'a> {
-    /// A stream without data, to be opened later.
+    /// A stream without data, until `open` or `open_single` gives it some: the buffer is allocated only once.
     pub fn new(source: &'a Source) -> ImageData<'a> {
         ImageData {
-            chunks: Chunks::new(source),
+            chunks: ChunkReader::new(source),
             chunk: Chunk {
                 kind: *b"IDAT",
                 start: 0,
@@ -34,23 +34,23 @@ impl<'a> ImageData<'a> {
             },
             hasher: Hasher::new(),
             at: 0,
-            left: 0,
+            remaining: 0,
             last: true,
-            alone: true,
+            single_chunk: true,
         }
     }
 
     /// Opens the stream of `chunk` and all IDAT chunks that follow it.
     pub fn open(&mut self, chunk: Chunk) {
         self.open_chunk(chunk);
-        self.alone = false;
+        self.single_chunk = false;
     }
 
     /// Opens the stream of the single chunk at offset `start`.
-    pub fn open_alone(&mut self, start: u64) -> Result<Chunk> {
+    pub fn open_single(&mut self, start: u64) -> Result<Chunk> {
         let chunk = self.chunks.at(start)?;
         self.open_chunk(chunk);
-        self.alone = true;
+        self.single_chunk = true;
         Ok(chunk)
     }
 
@@ -58,7 +58,7 @@ impl<'a> ImageData<'a> {
         self.chunk = chunk;
         self.hasher = chunk.hasher();
         self.at = chunk.data();
-        self.left = chunk.len.into();
+        self.remaining = chunk.len.into();
         self.last = false;
     }
 
@@ -66,7 +66,7 @@ impl<'a> ImageData<'a> {
     fn advance(&mut self) -> Result<()> {
         self.chunks
             .check(&self.chunk, std::mem::take(&mut self.hasher))?;
-        if !self.alone {
+        if !self.single_chunk {
             let next = self.chunks.at(self.chunk.end())?;
             if &next.kind == b"IDAT" {
                 self.open_chunk(next);
@@ -85,7 +85,7 @@ impl<'a> ImageData<'a> {
     /// Checks the rest of the current chunk: a CRC error describes damage better than an error in
     /// the damaged data.
     pub fn check_chunk(&mut self) -> Result<()> {
-        self.chunks.each(&self.chunk, |_| ())
+        self.chunks.read_checked(&self.chunk, |_| ())
     }
 
     /// Checks the rest of the file: the remaining image data and every chunk up to IEND.
@@ -102,13 +102,13 @@ impl<'a> ImageData<'a> {
 
 impl Input for ImageData<'_> {
     fn peek(&mut self) -> Result<&[u8]> {
-        while self.left == 0 {
+        while self.remaining == 0 {
             if self.last {
                 return Ok(&[]);
             }
             self.advance()?;
         }
-        self.chunks.window.bytes(self.at, self.left)
+        self.chunks.window.bytes(self.at, self.remaining)
     }
 
     fn consume(&mut self, count: usize) -> Result<()> {
@@ -116,7 +116,7 @@ impl Input for ImageData<'_> {
             let bytes = self.chunks.window.bytes(self.at, count as u64)?;
             self.hasher.update(bytes);
             self.at += count as u64;
-            self.left -= count as u64;
+            self.remaining -= count as u64;
         }
         Ok(())
     }

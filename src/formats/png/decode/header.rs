@@ -1,14 +1,12 @@
 //! Reads and checks the chunks before the image data of a PNG.
 
-use super::chunks::{Chunk, MOST, SIGNATURE, is_critical};
+use super::chunks::{Chunk, ChunkReader, MAX_LENGTH, is_critical};
 use super::data::ImageData;
-use crate::formats::png::INDEX;
+use crate::deflate::MAX_EXPANSION;
+use crate::formats::png::{INDEX, SIGNATURE};
 use crate::image::{Depth, Shape};
 use crate::os::Source;
 use anyhow::{Result, bail, ensure};
-
-/// The largest expansion of deflate: a match of 258 bytes takes at least 2 bits (RFC 1951 §3.2.5).
-const EXPANSION: u128 = 1032;
 
 /// The colour type of IHDR (PNG specification, section 11.2.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub enum Colour {
 pub struct Header {
     pub width: u32,
     pub height: u32,
-    /// Bits a sample in the file: 1, 2, 4, 8 or 16.
+    /// Bits per sample in the file: 1, 2, 4, 8 or 16.
     pub bits: u8,
     pub colour: Colour,
     pub interlaced: bool,
@@ -54,8 +52,8 @@ impl Header {
         let width = u32::from_be_bytes([w0, w1, w2, w3]);
         let height = u32::from_be_bytes([h0, h1, h2, h3]);
         ensure!(
-            (1..=MOST).contains(&width) && (1..=MOST).contains(&height),
-            "the header promises an impossible size ({width}×{height})"
+            (1..=MAX_LENGTH).contains(&width) && (1..=MAX_LENGTH).contains(&height),
+            "the header states an impossible size ({width}×{height})"
         );
         let colour = match (colour, bits) {
             (0, 1 | 2 | 4 | 8 | 16) => Colour::Grey,
@@ -63,14 +61,11 @@ impl Header {
             (3, 1 | 2 | 4 | 8) => Colour::Palette,
             (4, 8 | 16) => Colour::GreyAlpha,
             (6, 8 | 16) => Colour::Rgba,
-            _ => bail!("PNG knows no colour type {colour} with {bits} bits"),
+            _ => bail!("invalid colour type {colour} with {bits} bits"),
         };
-        ensure!(
-            compression == 0,
-            "PNG knows no compression method {compression}"
-        );
-        ensure!(filter == 0, "PNG knows no filter method {filter}");
-        ensure!(interlace <= 1, "PNG knows no interlace method {interlace}");
+        ensure!(compression == 0, "invalid compression method {compression}");
+        ensure!(filter == 0, "invalid filter method {filter}");
+        ensure!(interlace <= 1, "invalid interlace method {interlace}");
         Ok(Header {
             width,
             height,
@@ -80,7 +75,7 @@ impl Header {
         })
     }
 
-    /// Bits a pixel takes in the file.
+    /// Bits per pixel in the file.
     pub fn pixel_bits(&self) -> u32 {
         let samples = match self.colour {
             Colour::Grey | Colour::Palette => 1,
@@ -91,30 +86,21 @@ impl Header {
         samples * u32::from(self.bits)
     }
 
-    /// The passes that have pixels, in the order of the file (section 8.1); one of all pixels where the image is
-    /// not interlaced.
+    /// The passes that have pixels, in the order of the file (section 8.1). An image that is not interlaced is one pass.
     pub fn passes(&self) -> Vec<Pass> {
-        // First column and row, and steps between columns and rows.
-        const ADAM7: [(usize, usize, usize, usize); 7] = [
-            (0, 0, 8, 8),
-            (4, 0, 8, 8),
-            (0, 4, 4, 8),
-            (2, 0, 4, 4),
-            (0, 2, 2, 4),
-            (1, 0, 2, 2),
-            (0, 1, 1, 2),
-        ];
-        let all = match self.interlaced {
-            true => &ADAM7[..],
-            false => &[(0, 0, 1, 1)],
+        let all: &[Pass] = if self.interlaced {
+            &Pass::ADAM7
+        } else {
+            &[Pass::every(0, 0, 1, 1)]
         };
-        let passes = all.iter().map(|&(x, y, dx, dy)| Pass {
-            x,
-            y,
-            dx,
-            dy,
-            columns: (self.width as usize).saturating_sub(x).div_ceil(dx),
-            rows: (self.height as usize).saturating_sub(y).div_ceil(dy),
+        let passes = all.iter().map(|&pass| Pass {
+            columns: (self.width as usize)
+                .saturating_sub(pass.x)
+                .div_ceil(pass.dx),
+            rows: (self.height as usize)
+                .saturating_sub(pass.y)
+                .div_ceil(pass.dy),
+            ..pass
         });
         passes.filter(|pass| pass.columns * pass.rows > 0).collect()
     }
@@ -130,20 +116,34 @@ impl Header {
     }
 
     /// Refuses a header whose image cannot fit into a file of `size` bytes.
-    fn check_promise(&self, size: u64) -> Result<()> {
+    fn check_size(&self, size: u64) -> Result<()> {
         let pixels = u128::from(self.width) * u128::from(self.height);
         let bytes = pixels * u128::from(self.pixel_bits()) / 8;
         ensure!(
-            bytes <= EXPANSION * u128::from(size),
-            "the header promises {}×{} pixels ({bytes} bytes), more than a file of {size} bytes can hold",
+            bytes <= u128::from(MAX_EXPANSION) * u128::from(size),
+            "the header states {}×{} pixels ({bytes} bytes), more than a file of {size} bytes can hold",
             self.width,
             self.height
         );
         Ok(())
     }
+
+    /// Whether a tRNS chunk with these values fits the image, with a palette of so many colours, if there is one.
+    fn has_transparency(&self, values: &[u8], palette_colours: Option<usize>) -> bool {
+        let is_sample = |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> self.bits == 0;
+        let are_samples = values.as_chunks().0.iter().all(is_sample);
+        match self.colour {
+            Colour::Grey => values.len() == 2 && are_samples,
+            Colour::Rgb => values.len() == 6 && are_samples,
+            Colour::Palette => {
+                palette_colours.is_some_and(|colours| (1..=colours).contains(&values.len()))
+            }
+            Colour::GreyAlpha | Colour::Rgba => false,
+        }
+    }
 }
 
-/// Some of the pixels of an image: those of every `dx`th column from `x` and every `dy`th row from `y` on.
+/// The pixels of an image in every `dx`th column from column `x` on and every `dy`th row from row `y` on.
 #[derive(Clone, Copy, Default)]
 pub struct Pass {
     pub x: usize,
@@ -155,6 +155,31 @@ pub struct Pass {
     pub rows: usize,
 }
 
+impl Pass {
+    /// The seven passes of an interlaced image, of no size yet.
+    const ADAM7: [Pass; 7] = [
+        Pass::every(0, 0, 8, 8),
+        Pass::every(4, 0, 8, 8),
+        Pass::every(0, 4, 4, 8),
+        Pass::every(2, 0, 4, 4),
+        Pass::every(0, 2, 2, 4),
+        Pass::every(1, 0, 2, 2),
+        Pass::every(0, 1, 1, 2),
+    ];
+
+    /// A pass of no size yet.
+    const fn every(x: usize, y: usize, dx: usize, dy: usize) -> Pass {
+        Pass {
+            x,
+            y,
+            dx,
+            dy,
+            columns: 0,
+            rows: 0,
+        }
+    }
+}
+
 /// The chunks before the image data.
 pub struct Prelude {
     pub header: Header,
@@ -162,12 +187,40 @@ pub struct Prelude {
     pub transparent: bool,
     /// The data of the private chunk with the segment lengths.
     pub index: Option<Vec<u8>>,
-    /// Whether it is the first image of an animation (section 11.3.4.1, acTL).
+    /// Whether the file is an animation (section 11.3.4.1, acTL).
     pub animated: bool,
     /// The other ancillary chunks.
     pub others: Vec<Chunk>,
     /// Offset of the first IDAT chunk.
     pub data: u64,
+}
+
+/// Reads and checks the signature and the IHDR chunk.
+fn read_header(chunks: &mut ChunkReader) -> Result<(Header, Chunk)> {
+    let has_signature = chunks.window.array(0).is_ok_and(|bytes| bytes == SIGNATURE);
+    ensure!(has_signature, "not a PNG");
+    let chunk = chunks.at(SIGNATURE.len() as u64)?;
+    ensure!(
+        &chunk.kind == b"IHDR",
+        "{chunk} found where IHDR was expected"
+    );
+    ensure!(
+        chunk.len == 13,
+        "the header has {} bytes instead of 13",
+        chunk.len
+    );
+    let header = Header::parse(&chunks.data(&chunk)?)?;
+    Ok((header, chunk))
+}
+
+/// The number of colours of a palette. The png crate accepts a palette of any length, and panics when it is used.
+fn count_colours(chunk: &Chunk) -> Result<usize> {
+    ensure!(
+        chunk.len.is_multiple_of(3) && (3..=3 * 256).contains(&chunk.len),
+        "{chunk} is not a valid palette: it has {} bytes instead of 3 for each of 1 to 256 colours",
+        chunk.len
+    );
+    Ok(chunk.len as usize / 3)
 }
 
 impl Prelude {
@@ -176,17 +229,8 @@ impl Prelude {
         let mut data = ImageData::new(source);
         data.chunks.damaged = damaged;
         let chunks = &mut data.chunks;
-        let signed = chunks.window.array::<8>(0).is_ok_and(|b| b == SIGNATURE);
-        ensure!(signed, "not a PNG");
-        let mut chunk = chunks.at(8)?;
-        ensure!(&chunk.kind == b"IHDR", "{chunk} stands where IHDR should");
-        ensure!(
-            chunk.len == 13,
-            "the header has {} bytes instead of 13",
-            chunk.len
-        );
-        let header = Header::parse(&chunks.data(&chunk)?)?;
-        header.check_promise(source.len())?;
+        let (header, mut chunk) = read_header(chunks)?;
+        header.check_size(source.len())?;
         let mut prelude = Prelude {
             header,
             transparent: false,
@@ -195,8 +239,8 @@ impl Prelude {
             others: Vec::new(),
             data: 0,
         };
-        // The number of palette colours, and whether a tRNS chunk was ignored.
-        let (mut palette, mut ignored) = (None, false);
+        let mut palette_colours = None;
+        let mut ignored_transparency = false;
         loop {
             chunk = chunks.at(chunk.end())?;
             match &chunk.kind {
@@ -216,38 +260,20 @@ impl Prelude {
                 }
                 b"tRNS" => {
                     let values = chunks.data(&chunk)?;
-                    // A value that no sample can have.
-                    let beyond =
-                        |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
-                    let beyond =
-                        header.colour != Colour::Palette && values.as_chunks().0.iter().any(beyond);
-                    // A tRNS chunk that does not fit the image is ignored, as in libpng: other
-                    // readers show no transparency either.
-                    let fits = match header.colour {
-                        Colour::Grey => values.len() == 2,
-                        Colour::Rgb => values.len() == 6,
-                        Colour::Palette => {
-                            palette.is_some_and(|colours| (1..=colours).contains(&values.len()))
-                        }
-                        Colour::GreyAlpha | Colour::Rgba => false,
-                    };
-                    ensure!(!ignored, "{chunk} is a second tRNS");
-                    ignored = !fits || beyond;
-                    if ignored || prelude.transparent {
-                        continue;
+                    ensure!(!ignored_transparency, "{chunk} is a second tRNS");
+                    // A tRNS chunk that does not fit the image is ignored, as in libpng: other readers show no
+                    // transparency either.
+                    if header.has_transparency(&values, palette_colours) {
+                        prelude.transparent = true;
+                    } else {
+                        ignored_transparency = true;
                     }
-                    prelude.transparent = true;
                     continue;
                 }
                 b"PLTE" => {
-                    // The png crate accepts a palette of any length, and panics when it is used.
-                    ensure!(
-                        chunk.len.is_multiple_of(3) && (3..=3 * 256).contains(&chunk.len),
-                        "{chunk} is no palette of 1 to 256 colours ({} bytes)",
-                        chunk.len
-                    );
-                    ensure!(palette.is_none(), "{chunk} is a second palette");
-                    palette = Some(chunk.len as usize / 3);
+                    let colours = count_colours(&chunk)?;
+                    ensure!(palette_colours.is_none(), "{chunk} is a second palette");
+                    palette_colours = Some(colours);
                 }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
                 _ => {
@@ -256,7 +282,7 @@ impl Prelude {
                     continue;
                 }
             }
-            chunks.each(&chunk, |_| ())?;
+            chunks.read_checked(&chunk, |_| ())?;
         }
     }
 
@@ -269,7 +295,7 @@ impl Prelude {
     }
 
     /// Whether samples differ from those in memory only by filters and byte order.
-    pub fn is_plain(&self) -> bool {
+    pub fn needs_no_expansion(&self) -> bool {
         let Header { bits, colour, .. } = self.header;
         let transparent = self.transparent && matches!(colour, Colour::Grey | Colour::Rgb);
         bits >= 8 && colour != Colour::Palette && !transparent

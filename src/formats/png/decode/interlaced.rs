@@ -1,52 +1,54 @@
-//! The rows of an interlaced PNG: seven passes, each of them a small image (PNG specification, third edition, §8.1).
+//! The rows of an interlaced PNG: seven passes, each a small image (PNG specification, third edition, §8.1).
 
-use super::BAND;
+use super::BAND_ROWS;
 use super::band::Band;
 use super::header::{Header, Pass};
-use super::unfilter::Layout;
+use super::unfilter::RowLayout;
 use anyhow::Result;
 
-/// An image that is filled with the scanlines of its passes, piece by piece. It holds a few rows of one pass.
+/// Receives the scanlines of the passes in pieces of any size, and writes their pixels to the image. It keeps a few rows of
+/// one pass in memory.
 pub struct Passes<'a> {
     image: &'a mut [u8],
-    layout: Layout,
-    /// The passes behind the current one.
+    layout: RowLayout,
+    /// The passes after the current one.
     later: std::vec::IntoIter<Pass>,
     pass: Pass,
     band: Band,
 }
 
 impl<'a> Passes<'a> {
-    /// An empty state for an image of this header and layout, of samples of at least 8 bits.
-    pub fn new(image: &'a mut [u8], header: &Header, layout: Layout) -> Passes<'a> {
+    /// Starts with the first pass. Samples must have at least 8 bits.
+    pub fn new(image: &'a mut [u8], header: &Header, layout: RowLayout) -> Passes<'a> {
         Passes {
             image,
             layout,
             later: header.passes().into_iter(),
             pass: Pass::default(),
-            band: Band::new(layout, BAND),
+            band: Band::new(layout, BAND_ROWS),
         }
     }
 
-    /// Consumes the next bytes of the scanlines; what is behind those of the last pass is ignored.
+    /// Receives the next bytes of the scanlines. Bytes after those of the last pass are ignored.
     ///
     /// # Errors
     /// An unknown filter type.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
-        let step = self.layout.step;
+        let pixel_bytes = self.layout.pixel_bytes;
         while !bytes.is_empty() {
-            if self.band.is_over() {
+            if self.band.is_complete() {
                 let Some(pass) = self.later.next() else {
                     break;
                 };
-                self.band.start(pass.columns * step, pass.rows);
+                self.band.start(pass.columns * pixel_bytes, pass.rows);
                 self.pass = pass;
             }
-            let (pass, image, width) = (self.pass, &mut *self.image, self.layout.row);
+            let (pass, image, width) = (self.pass, &mut *self.image, self.layout.row_bytes);
             bytes = self.band.push(bytes, |first, rows| {
-                for (y, row) in (first..).zip(rows.chunks_exact(pass.columns * step)) {
+                for (y, row) in (first..).zip(rows.chunks_exact(pass.columns * pixel_bytes)) {
                     let start = (pass.y + y * pass.dy) * width;
-                    place(step, row, &mut image[start..start + width], pass.x, pass.dx);
+                    let image_row = &mut image[start..start + width];
+                    scatter(pixel_bytes, row, image_row, pass.x, pass.dx);
                 }
                 Ok(())
             })?;
@@ -55,25 +57,25 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// Puts pixels of `step` bytes at the columns `first`, `first + apart` and so on of a row of the image.
-fn place(step: usize, pixels: &[u8], row: &mut [u8], first: usize, apart: usize) {
-    match step {
-        1 => place_pixels::<1>(pixels, row, first, apart),
-        2 => place_pixels::<2>(pixels, row, first, apart),
-        3 => place_pixels::<3>(pixels, row, first, apart),
-        4 => place_pixels::<4>(pixels, row, first, apart),
-        6 => place_pixels::<6>(pixels, row, first, apart),
-        _ => place_pixels::<8>(pixels, row, first, apart),
+/// Writes pixels to the columns `first`, `first + apart` and so on of a row of the image.
+fn scatter(pixel_bytes: usize, pixels: &[u8], row: &mut [u8], first: usize, apart: usize) {
+    match pixel_bytes {
+        1 => scatter_pixels::<1>(pixels, row, first, apart),
+        2 => scatter_pixels::<2>(pixels, row, first, apart),
+        3 => scatter_pixels::<3>(pixels, row, first, apart),
+        4 => scatter_pixels::<4>(pixels, row, first, apart),
+        6 => scatter_pixels::<6>(pixels, row, first, apart),
+        _ => scatter_pixels::<8>(pixels, row, first, apart),
     }
 }
 
-fn place_pixels<const STEP: usize>(pixels: &[u8], row: &mut [u8], first: usize, apart: usize) {
+fn scatter_pixels<const STEP: usize>(pixels: &[u8], row: &mut [u8], first: usize, apart: usize) {
     if apart == 1 {
         return row.copy_from_slice(pixels);
     }
-    let places = row.as_chunks_mut::<STEP>().0[first..].iter_mut();
-    for (place, pixel) in places.step_by(apart).zip(pixels.as_chunks::<STEP>().0) {
-        *place = *pixel;
+    let targets = row.as_chunks_mut::<STEP>().0[first..].iter_mut();
+    for (target, pixel) in targets.step_by(apart).zip(pixels.as_chunks::<STEP>().0) {
+        *target = *pixel;
     }
 }
 
@@ -95,7 +97,7 @@ mod tests {
         b"77777777",
     ];
 
-    /// Scanlines of a pass without a filter, with Sub or with Up, in turn.
+    /// Scanlines of a pass, filtered by None, Sub and Up in turn.
     fn scanlines(rows: &[Vec<u8>], step: usize) -> Vec<u8> {
         let mut all = Vec::new();
         for (y, row) in rows.iter().enumerate() {
@@ -149,12 +151,12 @@ mod tests {
                 }
                 assert_eq!(header.scanline_bytes()?, stream.len());
                 for piece in [1, 7, 1000, stream.len()] {
-                    let mut made = vec![0xa5; image.len()];
-                    let mut passes = Passes::new(&mut made, &header, Layout::of(&shape));
+                    let mut decoded = vec![0xa5; image.len()];
+                    let mut passes = Passes::new(&mut decoded, &header, RowLayout::new(&shape));
                     stream
                         .chunks(piece)
                         .try_for_each(|bytes| passes.push(bytes))?;
-                    assert!(made == image, "{shape}, {piece} bytes at a time");
+                    assert!(decoded == image, "{shape}, {piece} bytes at a time");
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
+//! PNGs whose samples need expansion (palettes, fewer than 8 bits, tRNS), decoded by the png crate. It also decodes
+//! interlaced PNGs if `interlaced` fails.
 
 use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::said;
@@ -11,7 +12,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 /// Decodes a PNG with the png crate; `shape` is the shape after expansion. The image data must have
 /// been checked: the crate accepts a stream without its end and Adler-32.
 pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Image> {
-    let plain = |error| cause(error, source.len());
+    let cause = |error| cause(error, source.len());
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
@@ -20,33 +21,33 @@ pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Ima
     // The header has been checked already, and all chunks lie within the file.
     decoder.set_limits(Limits { bytes: usize::MAX });
     decoder.set_transformations(Transformations::EXPAND);
-    let mut reader = decoder.read_info().map_err(plain)?;
-    // The crate turns a tRNS chunk into alpha even where it is to be ignored.
+    let mut reader = decoder.read_info().map_err(cause)?;
+    // The crate converts a tRNS chunk to alpha even if the chunk is to be ignored.
     let with_alpha = Shape {
         channels: shape.channels + 1,
         ..shape
     };
-    let made = match reader.output_buffer_size() {
+    let decoded = match reader.output_buffer_size() {
         size if size == Some(shape.bytes()) => shape,
         size if !shape.has_alpha() && size == Some(with_alpha.bytes()) => with_alpha,
-        _ => bail!("its chunks contradict one another"),
+        _ => bail!("its chunks contradict each other"),
     };
-    let mut samples = policy.samples(&made)?;
-    let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain);
+    let mut samples = policy.samples(&decoded)?;
+    let frame = reader.next_frame(samples.as_bytes_mut()).map_err(cause);
     let checked = frame.and_then(|frame| {
         ensure!(
-            frame.buffer_size() == made.bytes() && frame.width as usize == made.width,
-            "its chunks contradict one another"
+            frame.buffer_size() == decoded.bytes() && frame.width as usize == decoded.width,
+            "its chunks contradict each other"
         );
         Ok(())
     });
     policy.take(checked)?;
-    if made != shape {
+    if decoded != shape {
         let all = std::mem::replace(&mut samples, Samples::any(&shape)?);
-        let pixels = all.as_bytes().chunks_exact(made.pixel_bytes());
-        let places = samples.as_bytes_mut().chunks_exact_mut(shape.pixel_bytes());
-        for (place, pixel) in places.zip(pixels) {
-            place.copy_from_slice(&pixel[..place.len()]);
+        let pixels = all.as_bytes().chunks_exact(decoded.pixel_bytes());
+        let targets = samples.as_bytes_mut().chunks_exact_mut(shape.pixel_bytes());
+        for (target, pixel) in targets.zip(pixels) {
+            target.copy_from_slice(&pixel[..target.len()]);
         }
     }
     if let Samples::U16(samples) = &mut samples {
@@ -55,9 +56,10 @@ pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Ima
     Ok(Image::new(shape, samples))
 }
 
+/// The crate's error in the program's words.
 fn cause(error: DecodingError, len: u64) -> anyhow::Error {
     match error {
-        // That of the source is a sentence already.
+        // An error of the source is a complete message.
         DecodingError::IoError(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
         DecodingError::LimitsExceeded => anyhow!("the image does not fit in memory"),
         other => said::cause(other, len),

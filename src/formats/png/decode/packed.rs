@@ -1,84 +1,91 @@
-//! Reads the compressed data of a PNG for a GPU, which checks them, and checks what follows them.
+//! Reads the compressed data of a PNG for a GPU to decode. The GPU checks the data; the chunks after them are checked here.
 
 use super::PngDecoder;
-use super::chunks::Chunks;
+use super::chunks::ChunkReader;
 use super::header::Colour;
 use crate::deflate::zlib::is_zlib;
 use crate::formats::packed::{
-    Expansion, ExpansionMode, Head, MOST_BYTES, MOST_STREAM, PADDING, Packed, Piece, Rows,
-    Scanlines, Streams, Unsuited,
+    DataLayout, Expansion, ExpansionMode, Extent, Head, MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES,
+    PADDING, Packed, Scanlines, Streams, Unsuited,
 };
 use crate::image::buffer::Buffer;
 
-const MOST_ROW: usize = 1 << 29;
+/// The longest row that the kernels unfilter, in bytes.
+const MAX_ROW_BYTES: usize = 1 << 29;
 
-/// Chunks of a stream, at most, and one more for each of so many bytes.
-const MOST_PIECES: usize = 1024;
-const SMALL_PIECE: usize = 32;
+/// The most chunks that image data may be in, and one more for every `BYTES_PER_FURTHER_CHUNK`.
+const MAX_CHUNKS: usize = 1024;
+const BYTES_PER_FURTHER_CHUNK: usize = 32;
 
-/// Reads the image data of a file that has been opened and not decoded, and checks all chunks that
-/// follow them.
+/// Reads the image data of an opened file, and checks all chunks after them.
 ///
 /// # Errors
-/// An error of the file, which the CPU's decoder finds and reports too, or a limit of the kernels.
-pub fn read(reader: &PngDecoder) -> Result<Packed, Unsuited> {
-    let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
-    let header = reader.prelude.header;
+/// An error of the file, which the CPU's decoder reports, too, or a limit of the kernels.
+pub fn read(decoder: &PngDecoder) -> Result<Packed, Unsuited> {
+    let header = decoder.prelude.header;
     if header.interlaced {
         return Err(Unsuited::new("it is interlaced"));
     }
     let bytes = header.scanline_bytes().map_err(unsuited)?;
-    let row = bytes / header.height as usize - 1;
-    if bytes > MOST_BYTES || row > MOST_ROW {
-        return Err(Unsuited::new("its image is too large for the kernels"));
+    let row_bytes = bytes / header.height as usize - 1;
+    if bytes > MAX_INFLATED_BYTES || row_bytes > MAX_ROW_BYTES {
+        return Err(Unsuited::image_too_large());
     }
-    let expansion = expansion(reader)?;
-    let room = reader.source.len().saturating_sub(reader.prelude.data) as usize;
-    if room > MOST_STREAM {
-        return Err(Unsuited::new("its data are too many for the kernels"));
+    let expansion = read_expansion(decoder)?;
+    let start = decoder.prelude.data;
+    let rest_of_file = decoder.source.len().saturating_sub(start) as usize;
+    if rest_of_file > MAX_COMPRESSED_BYTES {
+        return Err(Unsuited::too_much_data());
     }
-    let mut memory = Buffer::<u8>::any(room + 2 * PADDING).map_err(unsuited)?;
-    memory[room..].fill(0);
-    let start = reader.prelude.data;
-    let read = reader.source.read_at(&mut memory[..room], start);
+    let mut memory = Buffer::<u8>::any(rest_of_file + 2 * PADDING).map_err(unsuited)?;
+    memory[rest_of_file..].fill(0);
+    let read = decoder.source.read_at(&mut memory[..rest_of_file], start);
     read.map_err(unsuited)?;
-    let pieces = pieces(&memory[..room])?;
-    let span = pieces.last().map_or(0, |piece| piece.at + piece.len + 4);
-    let len = pieces.last().map_or(0, |piece| piece.to + piece.len);
-    let mut chunks = Chunks::new(reader.source);
-    chunks.finish(start + span as u64).map_err(unsuited)?;
+    let extents = image_data_extents(&memory[..rest_of_file])?;
+    let last = extents.last();
+    let memory_bytes = last.map_or(0, |extent| extent.at + extent.len + 4);
+    let len = last.map_or(0, |extent| extent.stream_offset + extent.len);
+    let mut chunks = ChunkReader::new(decoder.source);
+    chunks
+        .finish(start + memory_bytes as u64)
+        .map_err(unsuited)?;
     let packed = Packed {
         head: Head {
-            shape: reader.shape,
+            shape: decoder.shape,
             streams: Streams {
                 len,
-                begins: vec![0],
-                pieces,
-                span,
-                each: bytes,
-                bytes,
+                starts: vec![0],
+                extents,
+                memory_bytes,
+                stream_output: bytes,
+                output: bytes,
             },
-            rows: Rows::Png(Scanlines {
+            layout: DataLayout::Png(Scanlines {
                 width: header.width,
                 height: header.height,
                 bits: header.bits,
                 expansion,
-                row,
-                step: header.pixel_bits().div_ceil(8) as usize,
+                row_bytes,
+                pixel_bytes: header.pixel_bits().div_ceil(8) as usize,
             }),
         },
         memory,
     };
-    let begins = packed.head.streams.within(&packed.memory).bytes(0, 2);
-    if !begins.first_chunk().is_some_and(is_zlib) {
+    let zlib_header = packed.head.streams.reader(&packed.memory).bytes(0, 2);
+    if !zlib_header.first_chunk().is_some_and(is_zlib) {
         return Err(Unsuited::new("it has no zlib stream"));
     }
     Ok(packed)
 }
 
-/// The IDAT chunks with which `bytes` of a file begin. Their CRCs are the kernels' to check.
-fn pieces(bytes: &[u8]) -> Result<Vec<Piece>, Unsuited> {
-    let (mut pieces, mut start, mut to) = (Vec::new(), 0, 0);
+/// An error of the file as the reason.
+fn unsuited(error: anyhow::Error) -> Unsuited {
+    Unsuited::new(format!("{error:#}"))
+}
+
+/// The data of the IDAT chunks at the start of `bytes`. The kernels check their CRCs.
+fn image_data_extents(bytes: &[u8]) -> Result<Vec<Extent>, Unsuited> {
+    let (mut extents, mut start, mut stream_offset) = (Vec::new(), 0, 0);
     let word = |at: usize| {
         let word = bytes.get(at..)?.first_chunk()?;
         Some(u32::from_be_bytes(*word))
@@ -87,32 +94,39 @@ fn pieces(bytes: &[u8]) -> Result<Vec<Piece>, Unsuited> {
         let (at, len) = (start + 8, len as usize);
         let truncated = || Unsuited::new("its image data are truncated");
         let crc = word(at + len).ok_or_else(truncated)?;
-        pieces.push(Piece { at, len, to, crc });
-        to += len;
+        extents.push(Extent {
+            at,
+            len,
+            stream_offset,
+            crc,
+        });
+        stream_offset += len;
         start = at + len + 4;
     }
-    if pieces.len() > MOST_PIECES + to / SMALL_PIECE {
-        return Err(Unsuited::new("its data are in too many chunks"));
+    if extents.len() > MAX_CHUNKS + stream_offset / BYTES_PER_FURTHER_CHUNK {
+        return Err(Unsuited::new(format!(
+            "its image data are in too many chunks ({}) for the GPU",
+            extents.len()
+        )));
     }
-    Ok(pieces)
+    Ok(extents)
 }
 
-/// What the pixels of this file need; none if samples lie in the file as in memory.
-fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
-    let prelude = &reader.prelude;
-    if prelude.is_plain() {
+/// How the pixels of this file become samples; `None` if they are samples.
+fn read_expansion(decoder: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
+    let prelude = &decoder.prelude;
+    if prelude.needs_no_expansion() {
         return Ok(None);
     }
-    let odd = || Unsuited::new("its palette or its transparency is unusual");
-    let mut chunks = Chunks::new(reader.source);
+    let unusual = || Unsuited::new("its palette or its transparency is unusual");
+    let mut chunks = ChunkReader::new(decoder.source);
     let (mut palette, mut opacity) = (Vec::new(), None);
     let mut at = 8;
     while at < prelude.data {
-        let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
         let chunk = chunks.at(at).map_err(unsuited)?;
         match &chunk.kind {
             b"PLTE" => palette = chunks.data(&chunk).map_err(unsuited)?,
-            b"tRNS" if opacity.is_some() => return Err(odd()),
+            b"tRNS" if opacity.is_some() => return Err(unusual()),
             b"tRNS" => opacity = Some(chunks.data(&chunk).map_err(unsuited)?),
             _ => {}
         }
@@ -120,7 +134,7 @@ fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
     }
     // A tRNS chunk that does not fit the image is ignored, and the shape has no alpha.
     if opacity.is_some() != prelude.transparent {
-        return Err(odd());
+        return Err(unusual());
     }
     let pairs = |bytes: &[u8]| {
         let pair = |(i, pair): (usize, &[u8; 2])| u64::from(u16::from_be_bytes(*pair)) << (16 * i);
@@ -138,7 +152,7 @@ fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
             let colours = palette.as_chunks::<3>().0;
             let opaque = opacity.as_deref().unwrap_or_default();
             if colours.is_empty() || opaque.len() > colours.len() {
-                return Err(odd());
+                return Err(unusual());
             }
             let colour = |(i, &[r, g, b]): (usize, &[u8; 3])| {
                 let a = opaque.get(i).copied().unwrap_or(u8::MAX);
@@ -151,7 +165,7 @@ fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
             };
             (mode, 0, colours.iter().enumerate().map(colour).collect())
         }
-        _ => return Err(odd()),
+        _ => return Err(unusual()),
     };
     Ok(Some(Expansion {
         mode,

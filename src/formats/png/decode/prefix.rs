@@ -1,13 +1,13 @@
-//! Reads damaged image data up to the first error.
+//! Decodes damaged image data up to the first error.
 
 use super::header::Prelude;
-use super::unfilter::Rows;
+use super::unfilter::Unfilterer;
 use crate::os::Source;
 use anyhow::Result;
 
-/// Fills the rows as far as the image data can be inflated, without checking CRCs and Adler-32;
+/// Fills the rows as far as the image data can be inflated, without checking CRCs and Adler-32, and
 /// leaves the remaining rows unchanged.
-pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Rows) -> Result<()> {
+pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Unfilterer) -> Result<()> {
     let mut stream = Vec::new();
     let mut at = prelude.data;
     loop {
@@ -16,17 +16,17 @@ pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Rows) -> Result<()> {
             break;
         }
         let len = u64::from(u32::from_be_bytes([head[0], head[1], head[2], head[3]]));
-        let there = len.min(source.len() - at - 8);
+        let available = len.min(source.len() - at - 8);
         let start = stream.len();
-        stream.resize(start + there as usize, 0);
+        stream.resize(start + available as usize, 0);
         source.read_at(&mut stream[start..], at + 8)?;
         at += 12 + len;
     }
-    // After an error the buffer holds the bytes before it, then zeros, which are unfiltered rows of
-    // zeros.
+    // After an error the buffer has the bytes before it, then zeros, which are rows of zeros without a
+    // filter.
     let mut bytes = vec![0; prelude.header.scanline_bytes()?];
     let _ = libdeflater::Decompressor::new().zlib_decompress(&stream, &mut bytes);
-    // A damaged filter byte may be invalid; the rows before it are kept.
+    // A damaged filter byte may be invalid: the rows before it are kept.
     let _ = rows.push(&bytes);
     Ok(())
 }

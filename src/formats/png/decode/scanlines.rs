@@ -8,14 +8,14 @@ use crate::deflate::inflate::{BitReader, Fault, Inflater, Step, Stream, read_bot
 use crate::deflate::zlib::is_zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 /// Bytes inflated at a time: a fraction of an L2 cache.
-const BLOCK: usize = 256 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// Buffers shared by two threads: one being filled, one being consumed, one waiting.
-const BLOCKS: usize = 3;
+const BUFFERS: usize = 3;
 
 /// Inflates compressed image data to filtered scanlines.
 pub struct ScanlineInflater<'a> {
@@ -36,61 +36,43 @@ impl<'a> ScanlineInflater<'a> {
 
     /// Inflates exactly `total` bytes and passes them to `take` in order, in pieces of any size;
     /// then checks the end of the stream and of the file.
-    pub fn each(mut self, total: usize, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        self.header()?;
-        let mut block = ScanlineBuffer::new(total);
-        let mut left = total;
-        while left > 0 {
-            left -= self.next(&mut block, left)?;
-            take(block.fresh())?;
-            block.keep_history();
+    pub fn inflate_all(
+        mut self,
+        total: usize,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.read_zlib_header()?;
+        let mut buffer = ScanlineBuffer::new(total);
+        let mut remaining = total;
+        while remaining > 0 {
+            remaining -= self.inflate_next(&mut buffer, remaining)?;
+            take(buffer.new_bytes())?;
+            buffer.keep_history();
         }
-        self.finish(block)
+        self.finish(buffer)
     }
 
-    /// As `each`, with `take` on a second thread, in parallel with the inflation.
-    pub fn each_apart(
+    /// As `inflate_all`, but calls `take` on a second thread while this one inflates.
+    pub fn inflate_all_on_two_threads(
         mut self,
         total: usize,
         mut take: impl FnMut(&[u8]) -> Result<()> + Send,
     ) -> Result<()> {
-        self.header()?;
+        self.read_zlib_header()?;
         thread::scope(|scope| {
-            let (full, inflated) = sync_channel::<ScanlineBuffer>(BLOCKS);
-            let (used, empty) = sync_channel::<ScanlineBuffer>(BLOCKS);
+            let (full, inflated) = sync_channel::<ScanlineBuffer>(BUFFERS);
+            let (used, empty) = sync_channel::<ScanlineBuffer>(BUFFERS);
             let consumer = thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    inflated.iter().try_for_each(|block| {
-                        take(block.fresh())?;
+                    inflated.iter().try_for_each(|buffer| {
+                        take(buffer.new_bytes())?;
                         // The inflating thread may have finished already.
-                        let _ = used.send(block);
+                        let _ = used.send(buffer);
                         Ok(())
                     })
                 })
                 .context("no thread could be started")?;
-            let mut fresh = BLOCKS - 1;
-            let mut block = ScanlineBuffer::new(total);
-            let mut left = total;
-            let mut produce = || -> Result<Option<ScanlineBuffer>> {
-                while left > 0 {
-                    left -= self.next(&mut block, left)?;
-                    let mut next = if fresh > 0 {
-                        fresh -= 1;
-                        ScanlineBuffer::new(total)
-                    } else {
-                        match empty.recv() {
-                            Ok(block) => block,
-                            Err(_) => return Ok(None),
-                        }
-                    };
-                    next.follow(&block);
-                    if full.send(std::mem::replace(&mut block, next)).is_err() {
-                        return Ok(None);
-                    }
-                }
-                Ok(Some(std::mem::take(&mut block)))
-            };
-            let produced = produce();
+            let produced = self.fill_buffers(total, &full, &empty);
             drop(full);
             let consumed = consumer
                 .join()
@@ -103,19 +85,49 @@ impl<'a> ScanlineInflater<'a> {
         })
     }
 
-    /// Opens the segment whose chunk starts at offset `start` of the file. No match refers to bytes
+    /// Inflates `total` bytes into buffers that it sends to `full`; it makes the first ones and takes the others from `empty`.
+    /// Returns the empty buffer after the last one, or `None` if the receiver has stopped.
+    fn fill_buffers(
+        &mut self,
+        total: usize,
+        full: &SyncSender<ScanlineBuffer>,
+        empty: &Receiver<ScanlineBuffer>,
+    ) -> Result<Option<ScanlineBuffer>> {
+        let mut buffers_to_make = BUFFERS - 1;
+        let mut buffer = ScanlineBuffer::new(total);
+        let mut remaining = total;
+        while remaining > 0 {
+            remaining -= self.inflate_next(&mut buffer, remaining)?;
+            let mut next = if buffers_to_make > 0 {
+                buffers_to_make -= 1;
+                ScanlineBuffer::new(total)
+            } else {
+                match empty.recv() {
+                    Ok(buffer) => buffer,
+                    Err(_) => return Ok(None),
+                }
+            };
+            next.copy_history(&buffer);
+            if full.send(std::mem::replace(&mut buffer, next)).is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(buffer))
+    }
+
+    /// Opens a segment of the file. No match refers to bytes
     /// before a segment. The first segment also has zlib's header, the last the Adler-32 of the
     /// whole stream.
-    pub fn open_segment(&mut self, start: u64, place: SegmentPlace) -> Result<()> {
-        let chunk = self.data.open_alone(start)?;
+    pub fn open_segment(&mut self, position: SegmentPosition) -> Result<()> {
+        let chunk = self.data.open_single(position.start)?;
         ensure!(
-            &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
-            "{chunk} is not the segment that the index promises"
+            &chunk.kind == b"IDAT" && chunk.end() == position.end(),
+            "{chunk} is not the segment that the index states"
         );
         self.inflate.restart(BitReader::default());
         self.adler = Adler32::new();
-        if place.first {
-            self.header()?;
+        if position.first {
+            self.read_zlib_header()?;
         }
         Ok(())
     }
@@ -124,19 +136,20 @@ impl<'a> ScanlineInflater<'a> {
     /// that the segments inflate to the same bytes as the whole stream.
     pub fn close_segment(
         &mut self,
-        place: SegmentPlace,
+        position: SegmentPosition,
         len: usize,
-        block: &mut ScanlineBuffer,
+        buffer: &mut ScanlineBuffer,
     ) -> Result<SegmentEnd> {
-        let end = self.fill(&mut block.bytes, block.start)?;
-        let ended = self.inflate.between_blocks() && self.inflate.is_done() == place.last;
-        let stated = match ended && place.last {
-            true => self.trailer()?,
-            false => 0,
+        let end = self.fill(&mut buffer.bytes, buffer.start)?;
+        let ended = self.inflate.between_blocks() && self.inflate.is_done() == position.last;
+        let stated = if ended && position.last {
+            self.read_adler()?
+        } else {
+            0
         };
         ensure!(
             ended
-                && end == block.start
+                && end == buffer.start
                 && self.inflate.rest().count == 0
                 && self.data.peek()?.is_empty(),
             "the segment before byte {} does not end with its chunk",
@@ -149,31 +162,40 @@ impl<'a> ScanlineInflater<'a> {
         })
     }
 
-    /// Inflates two streams alternately, as far as both have data, so that `next` has less to do.
-    /// The number beside each buffer is how many bytes of that stream remain.
-    pub fn ahead(pair: [(&mut ScanlineInflater, &mut ScanlineBuffer, usize); 2]) -> Result<()> {
-        let [(one, a, a_left), (two, b, b_left)] = pair;
-        let rooms = [a.room(a_left), b.room(b_left)];
-        let is_over =
-            |inflater: &ScanlineInflater, end, room| end == room || inflater.inflate.is_done();
-        while !is_over(one, a.end, rooms[0]) && !is_over(two, b.end, rooms[1]) {
+    /// Inflates two streams in turns, as far as both have data, so that `inflate_next` has less to do.
+    pub fn inflate_pair(pair: [StreamInProgress; 2]) -> Result<()> {
+        let limits = [&pair[0], &pair[1]].map(|stream| stream.buffer.limit(stream.remaining));
+        let [
+            StreamInProgress {
+                inflater: one,
+                buffer: a,
+                ..
+            },
+            StreamInProgress {
+                inflater: two,
+                buffer: b,
+                ..
+            },
+        ] = pair;
+        let is_full =
+            |inflater: &ScanlineInflater, end, limit| end == limit || inflater.inflate.is_done();
+        while !is_full(one, a.end, limits[0]) && !is_full(two, b.end, limits[1]) {
             let inputs = [one.data.peek()?, two.data.peek()?];
             let [one_step, two_step] = read_both([
                 Stream {
                     inflate: &mut one.inflate,
                     input: inputs[0],
-                    output: &mut a.bytes[..rooms[0]],
+                    output: &mut a.bytes[..limits[0]],
                     from: a.end,
                 },
                 Stream {
                     inflate: &mut two.inflate,
                     input: inputs[1],
-                    output: &mut b.bytes[..rooms[1]],
+                    output: &mut b.bytes[..limits[1]],
                     from: b.end,
                 },
             ]);
-            // Which of the two failed does not matter: the stream is then read again without the
-            // index.
+            // It does not matter which of the two failed: the file is then decoded without the index.
             let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
             let (one_step, two_step) = (step(one_step)?, step(two_step)?);
             let at_end = one_step.needs_input && inputs[0].is_empty()
@@ -189,16 +211,16 @@ impl<'a> ScanlineInflater<'a> {
         Ok(())
     }
 
-    /// Inflates up to `left` more bytes into the buffer; returns their number.
-    pub fn next(&mut self, block: &mut ScanlineBuffer, left: usize) -> Result<usize> {
-        let room = block.room(left);
-        block.end = self.fill(&mut block.bytes[..room], block.end)?;
-        let count = block.fresh().len();
-        if block.end < room {
-            let missing = left - count;
+    /// Inflates the next bytes, of which `remaining` are to come, into the buffer; returns their number.
+    pub fn inflate_next(&mut self, buffer: &mut ScanlineBuffer, remaining: usize) -> Result<usize> {
+        let limit = buffer.limit(remaining);
+        buffer.end = self.fill(&mut buffer.bytes[..limit], buffer.end)?;
+        let count = buffer.new_bytes().len();
+        if buffer.end < limit {
+            let missing = remaining - count;
             bail!(self.fault(&format!("it ends {missing} bytes of image too early")));
         }
-        self.adler.write(block.fresh());
+        self.adler.write(buffer.new_bytes());
         Ok(count)
     }
 
@@ -224,15 +246,15 @@ impl<'a> ScanlineInflater<'a> {
     }
 
     /// Checks the end of the stream, its Adler-32, and the rest of the file.
-    fn finish(mut self, mut block: ScanlineBuffer) -> Result<()> {
-        let end = self.fill(&mut block.bytes, block.start)?;
-        if end > block.start {
-            bail!(self.fault("it holds more than the image"));
+    fn finish(mut self, mut buffer: ScanlineBuffer) -> Result<()> {
+        let end = self.fill(&mut buffer.bytes, buffer.start)?;
+        if end > buffer.start {
+            bail!(self.fault("it has more bytes than the image"));
         }
         if !self.inflate.is_done() {
             bail!(self.fault("its last block is missing"));
         }
-        let stated = self.trailer()?;
+        let stated = self.read_adler()?;
         // CRCs first: a wrong CRC describes the damage better.
         self.data.finish()?;
         ensure!(
@@ -243,7 +265,7 @@ impl<'a> ScanlineInflater<'a> {
     }
 
     /// Reads the header of the zlib stream (RFC 1950 §2.2).
-    fn header(&mut self) -> Result<()> {
+    fn read_zlib_header(&mut self) -> Result<()> {
         let head = [self.byte()?, self.byte()?];
         if !is_zlib(&head) {
             bail!(self.fault("not a zlib stream"));
@@ -252,7 +274,7 @@ impl<'a> ScanlineInflater<'a> {
     }
 
     /// Reads the Adler-32 after the last block. Later bytes in the same chunk are ignored.
-    fn trailer(&mut self) -> Result<u32> {
+    fn read_adler(&mut self) -> Result<u32> {
         let mut bits = self.inflate.rest();
         bits.align();
         let mut sum = 0;
@@ -298,24 +320,33 @@ pub struct SegmentEnd {
     pub stated: u32,
 }
 
-/// The position of a segment in the stream, and the length of its deflate data in bytes.
+/// The position of a segment in the file: one IDAT chunk.
 #[derive(Clone, Copy)]
-pub struct SegmentPlace {
+pub struct SegmentPosition {
+    /// The offset of its chunk.
+    pub start: u64,
+    /// Whether it is the first segment, whose chunk has zlib's header, too.
     pub first: bool,
+    /// Whether it is the last segment, whose chunk has the Adler-32, too.
     pub last: bool,
+    /// Bytes of its deflate data.
     pub len: u32,
 }
 
-impl SegmentPlace {
-    /// Bytes of its IDAT chunk.
-    pub fn chunk_len(&self) -> u64 {
-        12 + 2 * u64::from(self.first) + u64::from(self.len) + self.trailer()
+impl SegmentPosition {
+    /// The offset after its chunk.
+    pub fn end(&self) -> u64 {
+        let (zlib_header, adler) = (2 * u64::from(self.first), 4 * u64::from(self.last));
+        self.start + 12 + zlib_header + u64::from(self.len) + adler
     }
+}
 
-    /// Bytes of the Adler-32.
-    fn trailer(&self) -> u64 {
-        4 * u64::from(self.last)
-    }
+/// A stream that is being inflated.
+pub struct StreamInProgress<'i, 'a> {
+    pub inflater: &'i mut ScanlineInflater<'a>,
+    pub buffer: &'i mut ScanlineBuffer,
+    /// Bytes of scanlines that are to come.
+    pub remaining: usize,
 }
 
 /// A buffer of inflated bytes: first up to 32 KiB of history that matches refer to, then the new
@@ -323,6 +354,7 @@ impl SegmentPlace {
 #[derive(Default)]
 pub struct ScanlineBuffer {
     bytes: Vec<u8>,
+    /// The range of the new bytes.
     start: usize,
     end: usize,
 }
@@ -331,18 +363,19 @@ impl ScanlineBuffer {
     /// An empty buffer for a stream of `total` bytes, with space for at least one.
     pub fn new(total: usize) -> ScanlineBuffer {
         ScanlineBuffer {
-            bytes: vec![0; WINDOW + total.clamp(1, BLOCK)],
+            bytes: vec![0; WINDOW + total.clamp(1, BUFFER_BYTES)],
             start: 0,
             end: 0,
         }
     }
 
-    /// The end of the new bytes if up to `left` bytes are inflated.
-    fn room(&self, left: usize) -> usize {
-        (self.start + left).min(self.bytes.len())
+    /// The end of the new bytes once the buffer is full, or all `remaining` bytes are inflated.
+    fn limit(&self, remaining: usize) -> usize {
+        (self.start + remaining).min(self.bytes.len())
     }
 
-    pub fn fresh(&self) -> &[u8] {
+    /// The bytes that were inflated after the history.
+    pub fn new_bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
@@ -363,9 +396,9 @@ impl ScanlineBuffer {
         self.end = self.start;
     }
 
-    /// Makes this buffer the empty successor of `last`, with the same history.
-    fn follow(&mut self, last: &ScanlineBuffer) {
-        let history = &last.bytes[last.history()];
+    /// Empties the buffer, and copies the history of `previous` into it.
+    fn copy_history(&mut self, previous: &ScanlineBuffer) {
+        let history = &previous.bytes[previous.history()];
         self.bytes[..history.len()].copy_from_slice(history);
         self.start = history.len();
         self.end = self.start;

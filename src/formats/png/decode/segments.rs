@@ -1,12 +1,14 @@
 //! Decodes files of this program on all cores: their image data are segments that refer to no byte
-//! outside themselves, and a private chunk lists their lengths. The list is checked against the
-//! chunks, the segments' rows, filters and CRCs, and the combined Adler-32.
+//! outside themselves, and a private chunk (`gpIS`) lists their lengths. The list is checked against
+//! the chunks, the segments' rows, filters and CRCs, and the combined Adler-32.
 
-use super::chunks::Chunks;
+use super::chunks::ChunkReader;
 use super::data::ImageData;
 use super::header::Prelude;
-use super::scanlines::{ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPlace};
-use super::unfilter::{Layout, Rows};
+use super::scanlines::{
+    ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPosition, StreamInProgress,
+};
+use super::unfilter::{RowLayout, Unfilterer};
 use super::unfilter_pixels::SUB;
 use crate::deflate::adler::combine;
 use crate::formats::format::TakeRows;
@@ -21,118 +23,120 @@ pub fn decode(
     prelude: &Prelude,
     index: &[u8],
     image: &mut [u8],
-    layout: Layout,
+    layout: RowLayout,
 ) -> Result<()> {
-    let segments = Segments::new(source, prelude, index, layout)?;
-    let ends = segments.some(0, image)?;
+    let segments = IndexedSegments::new(source, prelude, index, layout)?;
+    let ends = segments.decode_from(0, image)?;
     segments.finish(&ends)
 }
 
-/// As `decode`, but hands the rows over from top to bottom, those of some segments at a time.
+/// As `decode`, but passes the rows to `take` from top to bottom, those of some segments at a time.
 pub fn rows(
     source: &Source,
     prelude: &Prelude,
     index: &[u8],
-    layout: Layout,
+    layout: RowLayout,
     take: &mut TakeRows,
 ) -> Result<()> {
-    let segments = Segments::new(source, prelude, index, layout)?;
-    let (count, together) = (segments.places.len(), 2 * rayon::current_num_threads());
+    let segments = IndexedSegments::new(source, prelude, index, layout)?;
+    let (count, at_once) = (segments.positions.len(), 2 * rayon::current_num_threads());
     let height = prelude.header.height as usize;
-    let mut memory = vec![0; (together * segments.rows).min(height) * layout.row];
+    let mut memory = vec![0; (at_once * segments.rows).min(height) * layout.row_bytes];
     let mut ends = Vec::with_capacity(count);
-    for first in (0..count).step_by(together) {
+    for first in (0..count).step_by(at_once) {
         let top = first * segments.rows;
-        let rows = (height - top).min(together * segments.rows);
-        let part = &mut memory[..rows * layout.row];
-        ends.extend(segments.some(first, part)?);
-        take(part)?;
+        let rows = (height - top).min(at_once * segments.rows);
+        let band = &mut memory[..rows * layout.row_bytes];
+        ends.extend(segments.decode_from(first, band)?);
+        take(band)?;
     }
     segments.finish(&ends)
 }
 
-/// The segments of a file.
-struct Segments<'a> {
+/// The segments of a file, as its index lists them.
+struct IndexedSegments<'a> {
     source: &'a Source,
-    layout: Layout,
-    /// Rows of a segment.
+    layout: RowLayout,
+    /// Rows of a segment; the last one may have fewer.
     rows: usize,
-    /// Each segment, and where its chunk starts in the file.
-    places: Vec<(SegmentPlace, u64)>,
-    /// The offset behind the last one.
-    end: u64,
+    positions: Vec<SegmentPosition>,
 }
 
-impl<'a> Segments<'a> {
+impl<'a> IndexedSegments<'a> {
     fn new(
         source: &'a Source,
         prelude: &Prelude,
         index: &[u8],
-        layout: Layout,
-    ) -> Result<Segments<'a>> {
-        let (rows, places) = parse(index, prelude.header.height as usize)?;
-        let mut end = prelude.data;
-        let places = places.into_iter().map(|place| {
-            let start = end;
-            end += place.chunk_len();
-            (place, start)
-        });
-        Ok(Segments {
+        layout: RowLayout,
+    ) -> Result<IndexedSegments<'a>> {
+        let (rows, lengths) = parse(index, prelude.header.height as usize)?;
+        let mut positions = Vec::with_capacity(lengths.len());
+        let mut start = prelude.data;
+        for (i, &len) in lengths.iter().enumerate() {
+            let position = SegmentPosition {
+                start,
+                first: i == 0,
+                last: i + 1 == lengths.len(),
+                len,
+            };
+            start = position.end();
+            positions.push(position);
+        }
+        Ok(IndexedSegments {
             source,
             layout,
             rows,
-            places: places.collect(),
-            end,
+            positions,
         })
     }
 
-    /// Decodes the segments from `first` on that make the rows of `image`.
-    fn some(&self, first: usize, image: &mut [u8]) -> Result<Vec<SegmentEnd>> {
-        let (layout, rows) = (self.layout, self.rows);
-        let worker = || {
-            let inflater = ScanlineInflater::new(ImageData::new(self.source));
-            (inflater, ScanlineBuffer::new(rows * (layout.row + 1)))
-        };
-        let places = &self.places[first..][..image.len().div_ceil(rows * layout.row)];
+    /// Decodes the segments from number `first` on that fill `band`.
+    fn decode_from(&self, first: usize, band: &mut [u8]) -> Result<Vec<SegmentEnd>> {
+        let segment_bytes = self.rows * self.layout.row_bytes;
+        let positions = &self.positions[first..][..band.len().div_ceil(segment_bytes)];
         // Two segments at once on a thread, if there are enough segments for all threads.
-        let group = match self.places.len() >= 4 * rayon::current_num_threads() {
-            true => 2,
-            false => 1,
+        let group = if self.positions.len() >= 4 * rayon::current_num_threads() {
+            2
+        } else {
+            1
         };
-        let groups: Result<Vec<Vec<SegmentEnd>>> = image
-            .par_chunks_mut(group * rows * layout.row)
-            .zip(places.par_chunks(group))
+        let worker = || Worker {
+            inflater: ScanlineInflater::new(ImageData::new(self.source)),
+            buffer: ScanlineBuffer::new(self.rows * (self.layout.row_bytes + 1)),
+        };
+        let groups: Result<Vec<Vec<SegmentEnd>>> = band
+            .par_chunks_mut(group * segment_bytes)
+            .zip(positions.par_chunks(group))
             .map_init(
                 || [worker(), worker()],
-                |workers, (image, places)| {
-                    let images = image.chunks_mut(rows * layout.row);
-                    let segments = workers.iter_mut().zip(images).zip(places);
-                    let segments: Result<Vec<Segment>> = segments
-                        .map(|((worker, image), &(place, start))| {
-                            let len = image.len() / layout.row * (layout.row + 1);
-                            let rows = Rows::new(image, layout);
-                            Segment::open(worker, (start, place), rows, len)
+                |workers, (band, positions)| {
+                    let segments = band.chunks_mut(segment_bytes).zip(positions);
+                    let decoders = workers.iter_mut().zip(segments);
+                    let decoders: Result<Vec<SegmentDecoder>> = decoders
+                        .map(|(worker, (image, position))| {
+                            SegmentDecoder::open(worker, *position, image, self.layout)
                         })
                         .collect();
-                    decode_group(segments?)
+                    decode_group(decoders?)
                 },
             )
             .collect();
         Ok(groups?.concat())
     }
 
-    /// Checks the sum of all segments, and the rest of the file.
+    /// Checks the Adler-32 of all segments together, and the rest of the file.
     fn finish(&self, ends: &[SegmentEnd]) -> Result<()> {
-        let sum = |sum, part: &SegmentEnd| combine(sum, part.adler, part.len);
+        let add = |sum, end: &SegmentEnd| combine(sum, end.adler, end.len);
         let stated = ends.last().context("no segments")?.stated;
-        ensure!(ends.iter().fold(1, sum) == stated, "wrong Adler-32");
-        Chunks::new(self.source).finish(self.end)
+        ensure!(ends.iter().fold(1, add) == stated, "wrong Adler-32");
+        let end = self.positions.last().context("no segments")?.end();
+        ChunkReader::new(self.source).finish(end)
     }
 }
 
-/// The rows of a segment and the position of each segment, if the index fits an image of `height`
-/// rows.
-fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<SegmentPlace>)> {
+/// The rows of a segment and the length of each segment's deflate data, if the index fits an image of
+/// `height` rows.
+fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<u32>)> {
     let (head, lengths) = index.split_first_chunk::<5>().context("short index")?;
     let (lengths, rest) = lengths.as_chunks::<4>();
     let [version, rows @ ..] = *head;
@@ -142,78 +146,86 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<SegmentPlace>)> {
         rows > 0 && lengths.len() == height.div_ceil(rows) && lengths.len() > 1,
         "index of another image"
     );
-    let count = lengths.len();
-    let place = |(i, len): (usize, &[u8; 4])| SegmentPlace {
-        first: i == 0,
-        last: i + 1 == count,
-        len: u32::from_be_bytes(*len),
-    };
-    Ok((rows, lengths.iter().enumerate().map(place).collect()))
+    let lengths = lengths.iter().map(|len| u32::from_be_bytes(*len));
+    Ok((rows, lengths.collect()))
+}
+
+/// The memory of a thread for one segment, reused for the next.
+struct Worker<'s> {
+    inflater: ScanlineInflater<'s>,
+    buffer: ScanlineBuffer,
 }
 
 /// A segment being decoded.
-struct Segment<'a, 's> {
-    inflater: &'a mut ScanlineInflater<'s>,
-    block: &'a mut ScanlineBuffer,
-    place: SegmentPlace,
-    rows: Rows<'a>,
-    /// Bytes of its scanlines, and how many of them remain.
+struct SegmentDecoder<'a, 's> {
+    worker: &'a mut Worker<'s>,
+    position: SegmentPosition,
+    rows: Unfilterer<'a>,
+    /// Bytes of its scanlines.
     len: usize,
-    left: usize,
+    /// Bytes of its scanlines that are to come.
+    remaining: usize,
 }
 
-impl<'a, 's> Segment<'a, 's> {
+impl<'a, 's> SegmentDecoder<'a, 's> {
     fn open(
-        (inflater, block): &'a mut (ScanlineInflater<'s>, ScanlineBuffer),
-        (start, place): (u64, SegmentPlace),
-        rows: Rows<'a>,
-        len: usize,
-    ) -> Result<Segment<'a, 's>> {
-        inflater.open_segment(start, place)?;
-        block.clear();
-        Ok(Segment {
-            inflater,
-            block,
-            place,
-            rows,
+        worker: &'a mut Worker<'s>,
+        position: SegmentPosition,
+        image: &'a mut [u8],
+        layout: RowLayout,
+    ) -> Result<SegmentDecoder<'a, 's>> {
+        worker.inflater.open_segment(position)?;
+        worker.buffer.clear();
+        let len = image.len() / layout.row_bytes * (layout.row_bytes + 1);
+        Ok(SegmentDecoder {
+            worker,
+            position,
+            rows: Unfilterer::new(image, layout),
             len,
-            left: len,
+            remaining: len,
         })
     }
 
-    /// Decodes the next block.
-    fn next(&mut self) -> Result<()> {
-        let is_first = self.left == self.len;
-        self.left -= self.inflater.next(self.block, self.left)?;
-        let bytes = self.block.fresh();
+    /// Decodes the next bytes that fill the buffer.
+    fn decode_next(&mut self) -> Result<()> {
+        let is_first = self.remaining == self.len;
+        let Worker { inflater, buffer } = &mut *self.worker;
+        self.remaining -= inflater.inflate_next(buffer, self.remaining)?;
+        let bytes = buffer.new_bytes();
         ensure!(
             !is_first || bytes[0] <= SUB,
-            "the first row needs the one above"
+            "the first row of a segment needs the row above it"
         );
         self.rows.push(bytes)?;
-        self.block.keep_history();
+        buffer.keep_history();
         Ok(())
     }
 
+    fn stream(&mut self) -> StreamInProgress<'_, 's> {
+        StreamInProgress {
+            inflater: &mut self.worker.inflater,
+            buffer: &mut self.worker.buffer,
+            remaining: self.remaining,
+        }
+    }
+
     fn close(self) -> Result<SegmentEnd> {
-        self.inflater
-            .close_segment(self.place, self.len, self.block)
+        let Worker { inflater, buffer } = self.worker;
+        inflater.close_segment(self.position, self.len, buffer)
     }
 }
 
-fn decode_group(mut segments: Vec<Segment>) -> Result<Vec<SegmentEnd>> {
-    while segments.iter().any(|segment| segment.left > 0) {
+/// Decodes one segment, or two in turns.
+fn decode_group(mut segments: Vec<SegmentDecoder>) -> Result<Vec<SegmentEnd>> {
+    while segments.iter().any(|segment| segment.remaining > 0) {
         if let [one, two] = &mut segments[..] {
-            ScanlineInflater::ahead([
-                (one.inflater, one.block, one.left),
-                (two.inflater, two.block, two.left),
-            ])?;
+            ScanlineInflater::inflate_pair([one.stream(), two.stream()])?;
         }
         for segment in &mut segments {
-            if segment.left > 0 {
-                segment.next()?;
+            if segment.remaining > 0 {
+                segment.decode_next()?;
             }
         }
     }
-    segments.into_iter().map(Segment::close).collect()
+    segments.into_iter().map(SegmentDecoder::close).collect()
 }

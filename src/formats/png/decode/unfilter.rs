@@ -8,31 +8,28 @@ use super::unfilter_simd;
 use crate::image::Shape;
 use anyhow::{Result, ensure};
 
-/// The layout of an image's samples in memory and in scanlines.
+/// The sizes of an image's rows, pixels and samples. A scanline is a row and the byte of its filter type before it.
 #[derive(Clone, Copy)]
-pub struct Layout {
-    /// Bytes in a row.
-    pub row: usize,
-    /// Bytes in a pixel.
-    pub step: usize,
-    /// Bytes in a sample.
-    sample: usize,
+pub struct RowLayout {
+    pub row_bytes: usize,
+    pub pixel_bytes: usize,
+    sample_bytes: usize,
 }
 
-impl Layout {
+impl RowLayout {
     /// The layout of an image of this shape.
-    pub fn of(shape: &Shape) -> Layout {
-        let sample = shape.depth.bytes();
-        Layout {
-            row: shape.row() * sample,
-            step: shape.channels * sample,
-            sample,
+    pub fn new(shape: &Shape) -> RowLayout {
+        let sample_bytes = shape.depth.bytes();
+        RowLayout {
+            row_bytes: shape.row() * sample_bytes,
+            pixel_bytes: shape.channels * sample_bytes,
+            sample_bytes,
         }
     }
 
-    /// Brings samples into the machine's byte order.
+    /// Converts samples from big-endian to the machine's byte order.
     pub fn to_native(self, rows: &mut [u8]) {
-        if self.sample == 2 {
+        if self.sample_bytes == 2 {
             for sample in rows.as_chunks_mut::<2>().0 {
                 *sample = u16::from_be_bytes(*sample).to_ne_bytes();
             }
@@ -40,170 +37,187 @@ impl Layout {
     }
 }
 
-/// Bytes of the rows that `Rows::push_apart` hands on together, at least, and those that it leaves filtered, at most.
-const GROUP: usize = 512 << 10;
-const MOST: usize = 4 * GROUP;
+/// The fewest bytes of rows that `Unfilterer::push_and_hand_over` hands over at once.
+const MIN_HANDED_OVER_BYTES: usize = 512 << 10;
 
-/// The rows of an image, or of a part of it, which are filled with scanlines piece by piece.
-pub struct Rows<'a> {
+/// The most bytes of rows that `Unfilterer::push_and_hand_over` leaves filtered while no run of rows can be handed over.
+const MAX_FILTERED_BYTES: usize = 4 * MIN_HANDED_OVER_BYTES;
+
+/// Receives scanlines in pieces of any size and undoes their filters in the memory of the image, or of some rows of it.
+pub struct Unfilterer<'a> {
     image: &'a mut [u8],
-    layout: Layout,
+    layout: RowLayout,
     /// Filter types of the rows that are still filtered; the last row may be incomplete.
     filters: Vec<u8>,
-    /// Bytes present of the scanline being filled, its filter type included.
+    /// Bytes received of the current scanline, its filter type included.
     column: usize,
-    /// Rows that are finished.
-    done: usize,
-    /// Rows that were handed on, and are no longer in `image`.
-    handed: usize,
+    /// Rows of `image` whose filters are undone.
+    unfiltered: usize,
+    /// Rows that were handed over, and are no longer in `image`.
+    handed_over: usize,
 }
 
-impl<'a> Rows<'a> {
-    /// An empty state for rows that are written to `image`.
-    pub fn new(image: &'a mut [u8], layout: Layout) -> Rows<'a> {
-        Rows {
+impl<'a> Unfilterer<'a> {
+    /// Starts with the first row of `image`.
+    pub fn new(image: &'a mut [u8], layout: RowLayout) -> Unfilterer<'a> {
+        Unfilterer {
             image,
             layout,
             filters: Vec::new(),
             column: 0,
-            done: 0,
-            handed: 0,
+            unfiltered: 0,
+            handed_over: 0,
         }
     }
 
-    /// Consumes the next bytes of the scanlines; they must not exceed `image`.
+    /// Receives the next bytes of the scanlines; they must not exceed `image`.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        self.fill(bytes, None)?;
+        self.copy(bytes, None)?;
         self.unfilter();
         Ok(())
     }
 
-    /// As `push`, but hands rows to `hand` that another thread can `unfilter`: where a row does not need the one above
-    /// it, those before it are whole.
-    pub fn push_apart(&mut self, bytes: &[u8], hand: &mut dyn FnMut(Rows<'a>)) -> Result<()> {
-        self.fill(bytes, Some(hand))?;
-        let filled = (self.done + self.filters.len()) * self.layout.row;
+    /// As `push`, but passes complete runs of rows to `hand_over`, so that another thread can `unfilter` them. A run ends
+    /// before a row that does not need the row above it.
+    pub fn push_and_hand_over(
+        &mut self,
+        bytes: &[u8],
+        hand_over: &mut dyn FnMut(Unfilterer<'a>),
+    ) -> Result<()> {
+        self.copy(bytes, Some(hand_over))?;
+        let filled = (self.unfiltered + self.filters.len()) * self.layout.row_bytes;
         let at_end = filled == self.image.len() && self.column == 0;
-        if at_end || self.filters.len() * self.layout.row > MOST {
+        if at_end || self.filters.len() * self.layout.row_bytes > MAX_FILTERED_BYTES {
             self.unfilter();
         }
         Ok(())
     }
 
     /// Copies the next bytes of the scanlines to their rows.
-    fn fill(&mut self, mut bytes: &[u8], mut hand: Option<&mut dyn FnMut(Rows<'a>)>) -> Result<()> {
+    fn copy(
+        &mut self,
+        mut bytes: &[u8],
+        mut hand_over: Option<&mut dyn FnMut(Unfilterer<'a>)>,
+    ) -> Result<()> {
         while let Some(&first) = bytes.first() {
             if self.column == 0 {
                 ensure!(
                     first <= PAETH,
                     "unknown filter type {first} in row {}",
-                    self.handed + self.done + self.filters.len()
+                    self.handed_over + self.unfiltered + self.filters.len()
                 );
-                if let Some(hand) = &mut hand
+                if let Some(hand_over) = &mut hand_over
                     && first <= SUB
-                    && self.filters.len() * self.layout.row >= GROUP
+                    && self.filters.len() * self.layout.row_bytes >= MIN_HANDED_OVER_BYTES
                 {
-                    hand(self.cut());
+                    hand_over(self.split_off_complete_rows());
                 }
                 self.filters.push(first);
                 bytes = &bytes[1..];
                 self.column = 1;
             }
-            let (piece, rest) = bytes.split_at(bytes.len().min(self.layout.row + 1 - self.column));
-            let row = self.done + self.filters.len() - 1;
-            let start = row * self.layout.row + self.column - 1;
+            let (piece, rest) =
+                bytes.split_at(bytes.len().min(self.layout.row_bytes + 1 - self.column));
+            let row = self.unfiltered + self.filters.len() - 1;
+            let start = row * self.layout.row_bytes + self.column - 1;
             self.image[start..start + piece.len()].copy_from_slice(piece);
-            self.column = (self.column + piece.len()) % (self.layout.row + 1);
+            self.column = (self.column + piece.len()) % (self.layout.row_bytes + 1);
             bytes = rest;
         }
         Ok(())
     }
 
-    /// Cuts off all rows, which are complete. The next one must not need the row above it.
-    fn cut(&mut self) -> Rows<'a> {
-        let rows = self.done + self.filters.len();
-        let (image, rest) = std::mem::take(&mut self.image).split_at_mut(rows * self.layout.row);
-        let cut = Rows {
+    /// Splits off all rows before the current one, which must not need the row above it.
+    fn split_off_complete_rows(&mut self) -> Unfilterer<'a> {
+        let rows = self.unfiltered + self.filters.len();
+        let (image, rest) =
+            std::mem::take(&mut self.image).split_at_mut(rows * self.layout.row_bytes);
+        let complete = Unfilterer {
             image,
             layout: self.layout,
             filters: std::mem::take(&mut self.filters),
             column: 0,
-            done: self.done,
-            handed: self.handed,
+            unfiltered: self.unfiltered,
+            handed_over: self.handed_over,
         };
         self.image = rest;
-        self.done = 0;
-        self.handed += rows;
-        cut
+        self.unfiltered = 0;
+        self.handed_over += rows;
+        complete
     }
 
-    /// Unfilters the complete rows, but holds back a few, if more are to come, so that the next call finds a full group.
+    /// Unfilters the complete rows. If more rows are to come, keeps those of an incomplete group for the next call.
     pub fn unfilter(&mut self) {
         let complete = self.filters.len() - usize::from(self.column > 0);
-        let at_end = (self.done + complete) * self.layout.row == self.image.len();
-        let group = unfilter_simd::rows_at_once(self.layout.step);
+        let at_end = (self.unfiltered + complete) * self.layout.row_bytes == self.image.len();
+        let RowLayout {
+            row_bytes,
+            pixel_bytes,
+            ..
+        } = self.layout;
         // The first row has no row above, so groups start at the second.
-        let lone = usize::from(self.done == 0).min(complete);
-        let count = match at_end {
-            true => complete,
-            false => complete - (complete - lone) % group,
+        let first_rows = usize::from(self.unfiltered == 0).min(complete);
+        let incomplete_group = (complete - first_rows) % unfilter_simd::rows_at_once(pixel_bytes);
+        let count = if at_end {
+            complete
+        } else {
+            complete - incomplete_group
         };
-        let (above, rest) = self.image.split_at_mut(self.done * self.layout.row);
-        let fresh = &mut rest[..count * self.layout.row];
-        self.layout.to_native(fresh);
-        let (first, fresh) = fresh.split_at_mut(lone * self.layout.row);
-        if lone > 0 {
-            unfilter_first(self.filters[0], self.layout.step, first);
-        }
-        let above = match lone {
-            0 => above
-                .get(above.len().saturating_sub(self.layout.row)..)
-                .unwrap_or(&[]),
-            _ => first,
+        let (before, rest) = self.image.split_at_mut(self.unfiltered * row_bytes);
+        let rows = &mut rest[..count * row_bytes];
+        self.layout.to_native(rows);
+        let (first, rows) = rows.split_at_mut(first_rows * row_bytes);
+        let above = if first_rows > 0 {
+            unfilter_first(self.filters[0], pixel_bytes, first);
+            first
+        } else {
+            before
+                .get(before.len().saturating_sub(row_bytes)..)
+                .unwrap_or(&[])
         };
-        unfilter_rows(&self.filters[lone..count], self.layout.step, above, fresh);
+        unfilter_rows(&self.filters[first_rows..count], pixel_bytes, above, rows);
         self.filters.drain(..count);
-        self.done += count;
+        self.unfiltered += count;
     }
 }
 
 /// Unfilters consecutive rows, each by its filter type; `above` is the finished row before them.
-pub fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
-    let row = above.len();
-    let group = unfilter_simd::rows_at_once(step);
+pub fn unfilter_rows(filters: &[u8], pixel_bytes: usize, above: &[u8], rows: &mut [u8]) {
+    let row_bytes = above.len();
+    let group = unfilter_simd::rows_at_once(pixel_bytes);
     let mut above = above;
     let mut rest = rows;
     for filters in filters.chunks(group) {
-        let (rows, later) = rest.split_at_mut(filters.len() * row);
+        let (rows, later) = rest.split_at_mut(filters.len() * row_bytes);
         let chained = filters.iter().any(|&filter| filter >= AVERAGE);
-        if !(chained && unfilter_simd::unfilter_group(filters, step, above, rows)) {
+        if !(chained && unfilter_simd::unfilter_group(filters, pixel_bytes, above, rows)) {
             let mut above = above;
-            for (&filter, row) in filters.iter().zip(rows.chunks_exact_mut(row)) {
-                unfilter_row(filter, step, above, row);
+            for (&filter, row) in filters.iter().zip(rows.chunks_exact_mut(row_bytes)) {
+                unfilter_row(filter, pixel_bytes, above, row);
                 above = row;
             }
         }
-        above = &rows[rows.len() - row..];
+        above = &rows[rows.len() - row_bytes..];
         rest = later;
     }
 }
 
 /// Unfilters the first row: the row above counts as zero.
-fn unfilter_first(filter: u8, step: usize, row: &mut [u8]) {
+fn unfilter_first(filter: u8, pixel_bytes: usize, row: &mut [u8]) {
     match filter {
-        SUB | PAETH => unfilter_row(SUB, step, &[], row),
+        SUB | PAETH => unfilter_row(SUB, pixel_bytes, &[], row),
         AVERAGE => {
-            for i in step..row.len() {
-                row[i] = row[i].wrapping_add(row[i - step] / 2);
+            for i in pixel_bytes..row.len() {
+                row[i] = row[i].wrapping_add(row[i - pixel_bytes] / 2);
             }
         }
         _ => {}
     }
 }
 
-/// Unfilters one row of pixels of `step` bytes; `above` is finished and as long (unused by Sub).
-fn unfilter_row(filter: u8, step: usize, above: &[u8], row: &mut [u8]) {
-    match step {
+/// Unfilters one row; `above` is finished and as long (unused by Sub).
+fn unfilter_row(filter: u8, pixel_bytes: usize, above: &[u8], row: &mut [u8]) {
+    match pixel_bytes {
         1 => unfilter_pixels::<1>(filter, above, row),
         2 => unfilter_pixels::<2>(filter, above, row),
         3 => unfilter_pixels::<3>(filter, above, row),
@@ -231,40 +245,40 @@ mod tests {
     use crate::image::Depth;
     use anyhow::Result;
 
-    /// Rows that are handed on, in whatever order they are unfiltered, become what they become in one piece; where every
-    /// row needs the one above it, none are.
+    /// Rows that are handed over give the same image as rows that are not, in whatever order they are unfiltered. None are
+    /// handed over if every row needs the one above it.
     #[test]
-    fn rows_handed_on_are_those_of_one_piece() -> Result<()> {
+    fn rows_that_are_handed_over_give_the_same_image() -> Result<()> {
         let shape = Shape {
             width: 701,
             height: 2900,
             channels: 1,
             depth: Depth::Sixteen,
         };
-        let layout = Layout::of(&shape);
+        let layout = RowLayout::new(&shape);
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 16
         };
-        for (filters, most_handed) in [(0..5, 7), (1..2, 7), (2..5, 0)] {
+        for (filters, expected_runs) in [(0..5, 7), (1..2, 7), (2..5, 0)] {
             let mut scanlines = Vec::new();
             for _ in 0..shape.height {
                 scanlines.push(filters.start + (random() % filters.len() as u32) as u8);
-                scanlines.extend((0..layout.row).map(|_| random() as u8));
+                scanlines.extend((0..layout.row_bytes).map(|_| random() as u8));
             }
-            let size = shape.height * layout.row;
+            let size = shape.height * layout.row_bytes;
             let (mut whole, mut apart) = (vec![0; size], vec![0xa5; size]);
-            Rows::new(&mut whole, layout).push(&scanlines)?;
+            Unfilterer::new(&mut whole, layout).push(&scanlines)?;
             let mut handed = Vec::new();
-            let mut rows = Rows::new(&mut apart, layout);
+            let mut rows = Unfilterer::new(&mut apart, layout);
             let mut rest = &scanlines[..];
             while !rest.is_empty() {
                 let (piece, later) = rest.split_at(rest.len().min(random() as usize * 4));
-                rows.push_apart(piece, &mut |rows| handed.push(rows))?;
+                rows.push_and_hand_over(piece, &mut |rows| handed.push(rows))?;
                 rest = later;
             }
-            assert_eq!(handed.len(), most_handed, "{filters:?}");
+            assert_eq!(handed.len(), expected_runs, "{filters:?}");
             for mut rows in handed.into_iter().rev() {
                 rows.unfilter();
             }

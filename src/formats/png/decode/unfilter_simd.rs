@@ -1,25 +1,26 @@
-//! Reverses the filters of several rows at once.
+//! Undoes the filters of several rows at once.
 //!
 //! Average and Paeth chain every pixel to the one on its left, so a row alone leaves a vector unit
 //! idle. But a pixel needs only its left, upper and upper left neighbours: all pixels of an
-//! anti-diagonal are independent. A vector holds one pixel of each of several rows, each row one
-//! pixel behind the row above it, and moves to the right; its upper neighbours are then its own
+//! anti-diagonal are independent. A vector holds one pixel of each of several rows, each one column
+//! to the left of the pixel in the row above, and moves to the right; its upper neighbours are then its own
 //! last result, shifted by one lane. Blocks of pixels are transposed before and after.
 
 use super::unfilter_pixels::{AVERAGE, PAETH, SUB, UP, unfilter_from};
 use crate::image::simd::{Level, level};
+use std::ops::Range;
 use wide::{u8x16, u16x8, u32x4, u64x2};
 
-/// Rows that `unfilter_group` takes at once for pixels of `step` bytes: as many as fit 16 bytes.
-pub fn rows_at_once(step: usize) -> usize {
-    16 / step.next_power_of_two()
+/// The number of rows that `unfilter_group` unfilters at once: one pixel of each fits into 16 bytes.
+pub fn rows_at_once(pixel_bytes: usize) -> usize {
+    16 / pixel_bytes.next_power_of_two()
 }
 
-/// Unfilters rows of pixels of `step` bytes, each by its filter type; `above` is the finished row
-/// before them. Returns false and does nothing if they are not `rows_at_once` rows, or too short,
-/// or if no vectors are to be used.
-pub fn unfilter_group(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) -> bool {
-    match step {
+/// Unfilters rows, each by its filter type; `above` is the finished row before them. Returns false
+/// and does nothing if there are not `rows_at_once` rows, if they are too short, or if the SIMD
+/// level is `Scalar`.
+pub fn unfilter_group(filters: &[u8], pixel_bytes: usize, above: &[u8], rows: &mut [u8]) -> bool {
+    match pixel_bytes {
         _ if level() == Level::Scalar => false,
         1 => group::<Bytes, 1, 16>(filters, above, rows),
         2 => group::<Pairs, 2, 8>(filters, above, rows),
@@ -31,8 +32,8 @@ pub fn unfilter_group(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]
     }
 }
 
-/// Reverses Sub in one row of pixels of `STEP` bytes, as far as whole vectors go, and returns the
-/// end; 0 if pixels do not fill a vector, or no vectors are to be used.
+/// Undoes Sub in the part of a row that whole vectors cover, and returns the length of that part in
+/// bytes: 0 if pixels of `STEP` bytes do not fill a vector, or if the SIMD level is `Scalar`.
 ///
 /// A prefix sum inside a vector adds it to itself shifted by 1, 2, 4 … pixels; only the addition of
 /// the previous vector's last pixel has to wait for that vector.
@@ -65,7 +66,7 @@ pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
 fn last<const STEP: usize>(vector: u8x16) -> u8x16 {
     let [_, last] = halves(vector);
     match STEP {
-        8 => of_halves([last; 2]),
+        8 => from_halves([last; 2]),
         4 => bytemuck::cast([((last >> 32) as u32).to_le(); 4]),
         2 => bytemuck::cast([((last >> 48) as u16).to_le(); 8]),
         _ => u8x16::splat((last >> 56) as u8),
@@ -78,9 +79,9 @@ fn halves(vector: u8x16) -> [u64; 2] {
     bytemuck::cast::<_, [u64; 2]>(vector).map(u64::from_le)
 }
 
-/// The vector of these halves.
+/// The inverse of `halves`.
 #[inline(always)]
-fn of_halves(halves: [u64; 2]) -> u8x16 {
+fn from_halves(halves: [u64; 2]) -> u8x16 {
     bytemuck::cast(halves.map(u64::to_le))
 }
 
@@ -89,7 +90,7 @@ trait Lanes<const ROWS: usize> {
     /// Turns a vector of consecutive pixels per row into a vector of rows per pixel, or back.
     fn transpose(block: [u8x16; ROWS]) -> [u8x16; ROWS];
 
-    /// Moves each lane to that of the next row; lane 0 becomes 0.
+    /// Moves each lane to the next one; lane 0 becomes 0.
     fn shift(vector: u8x16) -> u8x16;
 }
 
@@ -117,7 +118,7 @@ impl Lanes<16> for Bytes {
         let [low, high] = halves(vector);
         let moved: u64x2 = u64x2::new([low, high]) << 8;
         let carried: u64x2 = u64x2::new([0, low]) >> 56;
-        of_halves((moved | carried).to_array())
+        from_halves((moved | carried).to_array())
     }
 }
 
@@ -160,28 +161,28 @@ impl Lanes<2> for Octets {
     }
 }
 
-/// For each filter type but None, which lanes have it.
-struct Choice {
+/// A mask for each filter type except None: which lanes have it.
+struct FilterMasks {
     sub: u8x16,
     up: u8x16,
     average: u8x16,
     paeth: u8x16,
 }
 
-impl Choice {
-    fn of<const ROWS: usize>(filters: &[u8]) -> Choice {
-        let lanes = |filter: u8| {
+impl FilterMasks {
+    fn new<const ROWS: usize>(filters: &[u8]) -> FilterMasks {
+        let mask = |filter: u8| {
             let mut mask = [0; 16];
-            for (lane, &of) in mask.chunks_exact_mut(16 / ROWS).zip(filters) {
-                lane.fill(if of == filter { 0xFF } else { 0 });
+            for (lane, &row_filter) in mask.chunks_exact_mut(16 / ROWS).zip(filters) {
+                lane.fill(if row_filter == filter { 0xFF } else { 0 });
             }
             u8x16::new(mask)
         };
-        Choice {
-            sub: lanes(SUB),
-            up: lanes(UP),
-            average: lanes(AVERAGE),
-            paeth: lanes(PAETH),
+        FilterMasks {
+            sub: mask(SUB),
+            up: mask(UP),
+            average: mask(AVERAGE),
+            paeth: mask(PAETH),
         }
     }
 
@@ -202,7 +203,7 @@ fn average(a: u8x16, b: u8x16) -> u8x16 {
     (a & b) + (half & u8x16::splat(0x7F))
 }
 
-/// The Paeth predictor, as in `unfilter`.
+/// The Paeth predictor, as in `unfilter_pixels`.
 #[inline(always)]
 fn paeth(a: u8x16, b: u8x16, c: u8x16) -> u8x16 {
     let u = a.max(b).saturating_sub(c);
@@ -213,6 +214,7 @@ fn paeth(a: u8x16, b: u8x16, c: u8x16) -> u8x16 {
     c + up - down
 }
 
+/// As `unfilter_group`, for pixels of `STEP` bytes and groups of `ROWS` rows.
 fn group<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
     filters: &[u8],
     above: &[u8],
@@ -230,81 +232,105 @@ fn group<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
         line.as_chunks_mut().0
     });
 
-    // Row r starts r pixels behind the first one.
+    // Before the diagonal can start, row r needs its first ROWS − 1 − r pixels.
     for (r, &filter) in filters.iter().enumerate() {
-        finish(filter, r, 0, ROWS - 1 - r, above, &mut lines);
+        unfilter_part(filter, r, 0..ROWS - 1 - r, above, &mut lines);
     }
     let mut x = ROWS - 1;
-    let left = gather::<STEP, ROWS>(|r| before(lines[r], x - r));
+    let left = gather::<STEP, ROWS>(|r| left_of(lines[r], x - r));
     let above_left = gather::<STEP, ROWS>(|r| match r {
-        0 => before(above, x),
-        r => before(lines[r - 1], x - r),
+        0 => left_of(above, x),
+        r => left_of(lines[r - 1], x - r),
     });
+    let mut diagonal = Diagonal {
+        x,
+        left,
+        above_left,
+    };
     if filters.iter().all(|&filter| filter == PAETH) {
-        x = walk::<L, STEP, ROWS>(paeth, x, left, above_left, above, &mut lines);
+        diagonal.move_right::<L, STEP, ROWS>(paeth, above, &mut lines);
     } else {
-        let choice = Choice::of::<ROWS>(filters);
-        let predict = |a, b, c| choice.predict(a, b, c);
-        x = walk::<L, STEP, ROWS>(predict, x, left, above_left, above, &mut lines);
+        let masks = FilterMasks::new::<ROWS>(filters);
+        let predict = |a, b, c| masks.predict(a, b, c);
+        diagonal.move_right::<L, STEP, ROWS>(predict, above, &mut lines);
     }
+    x = diagonal.x;
     for (r, &filter) in filters.iter().enumerate() {
-        finish(filter, r, x - r, width, above, &mut lines);
+        unfilter_part(filter, r, x - r..width, above, &mut lines);
     }
     true
 }
 
-/// Processes whole blocks from column `x` of the first row on; returns the column reached.
-#[inline(always)]
-fn walk<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
-    predict: impl Fn(u8x16, u8x16, u8x16) -> u8x16,
-    mut x: usize,
-    mut left: u8x16,
-    mut above_left: u8x16,
-    above: &[[u8; STEP]],
-    lines: &mut [&mut [[u8; STEP]]; ROWS],
-) -> usize {
-    while x + ROWS <= above.len() {
-        let mut block = L::transpose(std::array::from_fn(|r| {
-            load::<STEP, ROWS>(&lines[r][x - r..x - r + ROWS])
-        }));
-        for (vector, above) in block.iter_mut().zip(&above[x..x + ROWS]) {
-            let up = L::shift(left) | first_lane(above);
-            left = *vector + predict(left, up, above_left);
-            above_left = up;
-            *vector = left;
-        }
-        let block = L::transpose(block);
-        for (r, line) in lines.iter_mut().enumerate() {
-            store::<STEP, ROWS>(block[r], &mut line[x - r..x - r + ROWS]);
-        }
-        x += ROWS;
-    }
-    x
+/// An anti-diagonal of pixels: column `x` of the first row, column `x` − r of row r, and their neighbours.
+struct Diagonal {
+    x: usize,
+    left: u8x16,
+    above_left: u8x16,
 }
 
-/// Unfilters pixels `from..to` of row `r`, one after another.
-fn finish<const STEP: usize>(
+impl Diagonal {
+    /// Unfilters pixels as far to the right as whole blocks of `ROWS` columns go.
+    #[inline(always)]
+    fn move_right<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
+        &mut self,
+        predict: impl Fn(u8x16, u8x16, u8x16) -> u8x16,
+        above: &[[u8; STEP]],
+        lines: &mut [&mut [[u8; STEP]]; ROWS],
+    ) {
+        let Diagonal {
+            mut x,
+            mut left,
+            mut above_left,
+        } = *self;
+        while x + ROWS <= above.len() {
+            let mut block = L::transpose(std::array::from_fn(|r| {
+                load::<STEP, ROWS>(&lines[r][x - r..x - r + ROWS])
+            }));
+            for (vector, above) in block.iter_mut().zip(&above[x..x + ROWS]) {
+                let up = L::shift(left) | first_lane(above);
+                left = *vector + predict(left, up, above_left);
+                above_left = up;
+                *vector = left;
+            }
+            let block = L::transpose(block);
+            for (r, line) in lines.iter_mut().enumerate() {
+                store::<STEP, ROWS>(block[r], &mut line[x - r..x - r + ROWS]);
+            }
+            x += ROWS;
+        }
+        *self = Diagonal {
+            x,
+            left,
+            above_left,
+        };
+    }
+}
+
+/// Unfilters some columns of row `r`, one pixel after another.
+fn unfilter_part<const STEP: usize>(
     filter: u8,
     r: usize,
-    from: usize,
-    to: usize,
+    columns: Range<usize>,
     above: &[[u8; STEP]],
     lines: &mut [&mut [[u8; STEP]]],
 ) {
     let (upper, lower) = lines.split_at_mut(r);
     let above = upper.last().map_or(above, |line| line);
-    let (left, above_left) = (before(lower[0], from), before(above, from));
+    let (left, above_left) = (
+        left_of(lower[0], columns.start),
+        left_of(above, columns.start),
+    );
     unfilter_from(
         left,
         above_left,
         filter,
-        &above[from..to],
-        &mut lower[0][from..to],
+        &above[columns.clone()],
+        &mut lower[0][columns],
     );
 }
 
-/// The pixel left of column `x`.
-fn before<const STEP: usize>(line: &[[u8; STEP]], x: usize) -> [u8; STEP] {
+/// The pixel to the left of column `x`; zeros at the start of the row.
+fn left_of<const STEP: usize>(line: &[[u8; STEP]], x: usize) -> [u8; STEP] {
     x.checked_sub(1).map_or([0; STEP], |x| line[x])
 }
 
@@ -316,12 +342,12 @@ fn gather<const STEP: usize, const ROWS: usize>(pixel: impl Fn(usize) -> [u8; ST
 
 #[inline(always)]
 fn first_lane<const STEP: usize>(pixel: &[u8; STEP]) -> u8x16 {
-    of_halves([widen(pixel), 0])
+    from_halves([pixel_as_integer(pixel), 0])
 }
 
 /// A pixel as the low bytes of an integer.
 #[inline(always)]
-fn widen<const STEP: usize>(pixel: &[u8; STEP]) -> u64 {
+fn pixel_as_integer<const STEP: usize>(pixel: &[u8; STEP]) -> u64 {
     let mut wide = [0; 8];
     wide[..STEP].copy_from_slice(pixel);
     u64::from_le_bytes(wide)
@@ -332,8 +358,11 @@ fn widen<const STEP: usize>(pixel: &[u8; STEP]) -> u64 {
 fn load<const STEP: usize, const ROWS: usize>(pixels: &[[u8; STEP]]) -> u8x16 {
     match (STEP, pixels) {
         // Pixels narrower than their lanes go through integers, not through memory.
-        (6, [p, q]) => of_halves([widen(p), widen(q)]),
-        (3, [p, q, r, s]) => of_halves([widen(p) | widen(q) << 32, widen(r) | widen(s) << 32]),
+        (6, [p, q]) => from_halves([pixel_as_integer(p), pixel_as_integer(q)]),
+        (3, [p, q, r, s]) => from_halves([
+            pixel_as_integer(p) | pixel_as_integer(q) << 32,
+            pixel_as_integer(r) | pixel_as_integer(s) << 32,
+        ]),
         _ => {
             let mut bytes = [0; 16];
             bytes.copy_from_slice(pixels.as_flattened());

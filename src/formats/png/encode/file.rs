@@ -1,141 +1,147 @@
-//! The file around its segments.
+//! The file: its segments, and the chunks before and after them.
 
-use super::super::{INDEX, metadata};
-use super::filter::Rows;
-use super::{Mode, Piece};
+use super::super::{INDEX, SIGNATURE, metadata};
+use super::filter::FilterSource;
+use super::{Mode, SegmentEncoder};
 use crate::deflate::adler;
-use crate::formats::deflated::Layout;
+use crate::formats::deflated::SegmentLayout;
 use crate::formats::ordered::ordered;
 use crate::image::Image;
 use crate::image::metadata::Metadata;
 use crate::os::Target;
 use anyhow::Result;
 
-/// Offset of the index chunk: after signature and IHDR.
-const INDEX_AT: u64 = 8 + 25;
+/// The offset of the index chunk, which is after signature and IHDR.
+const INDEX_OFFSET: u64 = 8 + 25;
 
-const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-
-/// A file as far as it is written.
-pub struct File {
-    frame: Frame,
-    sums: Sums,
+/// A file whose segments are being written.
+pub struct PngFile {
+    outer: OuterChunks,
+    sums: RunningSums,
     length: u64,
 }
 
-impl File {
-    /// A file of which nothing is written.
-    pub fn new(layout: Layout, metadata: &Metadata) -> File {
-        File {
-            sums: Sums {
+impl PngFile {
+    /// A file to which nothing is written yet.
+    pub fn new(layout: SegmentLayout, metadata: &Metadata) -> PngFile {
+        PngFile {
+            sums: RunningSums {
                 adler: 1,
-                data: Vec::with_capacity(layout.segments),
+                data_lengths: Vec::with_capacity(layout.count),
             },
-            frame: Frame::new(layout, metadata),
+            outer: OuterChunks::new(layout, metadata),
             length: 0,
         }
     }
 
     /// Filters, compresses and writes the next rows: whole segments.
     pub fn add_rows(&mut self, image: &Image, mode: Mode, target: &Target) -> Result<()> {
-        let (rows, height) = (Rows::of(image), image.shape().height);
-        let (before, layout) = (self.sums.data.len(), self.frame.layout);
-        self.add(height.div_ceil(layout.rows), target, |index, piece| {
-            let top = (index - before) * layout.rows;
-            piece.compress(&rows, top..(top + layout.rows).min(height), mode);
+        let (source, height) = (FilterSource::new(image), image.shape().height);
+        let (first, rows) = (self.sums.data_lengths.len(), self.outer.layout.rows);
+        self.add(height.div_ceil(rows), target, |index, encoder| {
+            let top = (index - first) * rows;
+            encoder.compress(&source, top..(top + rows).min(height), mode);
         })
     }
 
-    /// Writes the next `count` segments. `fill` makes the piece of a given segment: its deflate data
-    /// up to the flush at its end, and the checksum of its filtered bytes.
+    /// Writes the next `count` segments. `fill` gives the encoder of a segment its data up to the flush
+    /// at the end, and the Adler-32 of its filtered bytes.
     pub fn add(
         &mut self,
         count: usize,
         target: &Target,
-        fill: impl Fn(usize, &mut Piece) + Sync,
+        fill: impl Fn(usize, &mut SegmentEncoder) + Sync,
     ) -> Result<()> {
-        let File {
-            frame,
+        let PngFile {
+            outer,
             sums,
             length,
         } = self;
-        let segments = frame.layout.segments;
-        let before = sums.data.len();
-        let make = |index: usize, piece: &mut Piece| {
-            piece.begin(before + index, frame);
-            fill(before + index, piece);
-            piece.end();
+        let segments = outer.layout.count;
+        let first = sums.data_lengths.len();
+        let encode = |index: usize, encoder: &mut SegmentEncoder| {
+            encoder.begin(first + index, outer);
+            fill(first + index, encoder);
+            encoder.start_crc();
             Ok(())
         };
-        let pass = |piece: &mut Piece, at| {
-            sums.add(piece, frame);
-            if at == 0 && segments > 1 {
-                // Reserves space as if all segments had this length. On a disk too full for the
-                // estimate the file may still fit, so a failure is ignored.
-                let _ = target.reserve((piece.as_ref().len() * segments) as u64);
+        let complete = |encoder: &mut SegmentEncoder, offset| {
+            sums.complete(encoder, outer);
+            if offset == 0 && segments > 1 {
+                // Reserves space as if all segments had this length. If the disk is too full for this
+                // estimate, the file may still fit, so a failure is ignored.
+                let _ = target.reserve((encoder.as_ref().len() * segments) as u64);
             }
         };
-        *length = ordered(count, (target, *length), Piece::default, make, pass)?;
+        *length = ordered(
+            count,
+            (target, *length),
+            SegmentEncoder::default,
+            encode,
+            complete,
+        )?;
         Ok(())
     }
 
     /// Whether all segments are written.
-    pub fn is_whole(&self) -> bool {
-        self.sums.data.len() == self.frame.layout.segments
+    pub fn is_complete(&self) -> bool {
+        self.sums.data_lengths.len() == self.outer.layout.count
     }
 
-    /// Writes what is known at the end; returns the file's length in bytes.
+    /// Writes the index, which is known only now; returns the file's length in bytes.
     pub fn finish(&self, target: &Target) -> Result<u64> {
-        if self.frame.layout.segments > 1 {
-            target.write_at(&self.frame.index(&self.sums.data), INDEX_AT)?;
+        if self.outer.layout.count > 1 {
+            let index = self.outer.index(&self.sums.data_lengths);
+            target.write_at(&index, INDEX_OFFSET)?;
         }
         Ok(self.length)
     }
 }
 
-/// What a file has around its image data.
-pub struct Frame {
-    pub layout: Layout,
-    /// Chunks of metadata before and behind the image data.
+/// The chunks before and after the image data.
+pub struct OuterChunks {
+    pub layout: SegmentLayout,
+    /// The metadata chunks before the image data.
     before: Vec<u8>,
-    behind: Vec<u8>,
+    /// The metadata chunks after the image data.
+    after: Vec<u8>,
 }
 
-impl Frame {
-    pub fn new(layout: Layout, metadata: &Metadata) -> Frame {
-        let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
+impl OuterChunks {
+    pub fn new(layout: SegmentLayout, metadata: &Metadata) -> OuterChunks {
+        let chunks = |behind| -> Vec<u8> {
             let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
             chunks
                 .flat_map(|known| chunk(known.kind, &known.data))
                 .collect()
-        });
-        Frame {
+        };
+        OuterChunks {
             layout,
-            before,
-            behind,
+            before: chunks(false),
+            after: chunks(true),
         }
     }
 
     /// The bytes before the first IDAT, for segments with deflate data of these lengths.
     pub fn before(&self, lengths: &[usize]) -> Vec<u8> {
-        let mut bytes = self.unindexed();
+        let mut bytes = self.before_with_empty_index();
         if lengths.len() > 1 {
             let index = self.index(lengths);
-            bytes[INDEX_AT as usize..][..index.len()].copy_from_slice(&index);
+            bytes[INDEX_OFFSET as usize..][..index.len()].copy_from_slice(&index);
         }
         bytes
     }
 
     /// As `before`, with zeros in place of the index.
-    pub fn unindexed(&self) -> Vec<u8> {
+    pub fn before_with_empty_index(&self) -> Vec<u8> {
         let mut bytes = header(&self.layout);
         bytes.extend(&self.before);
         bytes
     }
 
-    /// The bytes behind the last IDAT.
-    pub fn behind(&self) -> Vec<u8> {
-        [&self.behind[..], &chunk(*b"IEND", &[])].concat()
+    /// The bytes after the last IDAT.
+    pub fn after(&self) -> Vec<u8> {
+        [&self.after[..], &chunk(*b"IEND", &[])].concat()
     }
 
     /// The index chunk.
@@ -159,7 +165,7 @@ fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
 }
 
 /// The bytes before the first IDAT, with zeros in place of the index.
-fn header(layout: &Layout) -> Vec<u8> {
+fn header(layout: &SegmentLayout) -> Vec<u8> {
     let shape = &layout.shape;
     let mut ihdr = Vec::with_capacity(13);
     ihdr.extend((shape.width as u32).to_be_bytes());
@@ -168,37 +174,41 @@ fn header(layout: &Layout) -> Vec<u8> {
     ihdr.extend([shape.depth.bits() as u8, colour, 0, 0, 0]);
     let mut header = SIGNATURE.to_vec();
     header.extend(chunk(*b"IHDR", &ihdr));
-    if layout.segments > 1 {
-        header.resize(header.len() + 12 + layout.index_len(), 0);
+    if layout.count > 1 {
+        header.resize(header.len() + 12 + layout.index_bytes(), 0);
     }
     header
 }
 
-/// The running sums over all segments, in order.
-struct Sums {
-    /// Adler-32 of all filtered bytes so far.
+/// What the segments so far, in order, have in common.
+struct RunningSums {
+    /// The Adler-32 of all filtered bytes so far.
     adler: u32,
-    /// Bytes of each segment's deflate data so far.
-    data: Vec<usize>,
+    /// The bytes of each segment's deflate data so far.
+    data_lengths: Vec<usize>,
 }
 
-impl Sums {
-    /// Adds the next segment and completes its chunk.
-    fn add(&mut self, piece: &mut Piece, frame: &Frame) {
-        self.adler = adler::combine(self.adler, piece.adler, piece.raw);
-        self.data.push(piece.out.len() - piece.start);
-        let last = self.data.len() == frame.layout.segments;
+impl RunningSums {
+    /// Completes the chunk of the next segment: its length, its CRC, and in the last segment the Adler-32
+    /// and the chunks after it.
+    fn complete(&mut self, encoder: &mut SegmentEncoder, outer: &OuterChunks) {
+        self.adler = adler::combine(self.adler, encoder.adler, encoder.filtered_len);
+        self.data_lengths
+            .push(encoder.out.len() - encoder.data_offset);
+        let last = self.data_lengths.len() == outer.layout.count;
         if last {
             let adler = self.adler.to_be_bytes();
-            piece.crc.update(&adler);
-            piece.out.extend(&adler);
+            encoder.crc.update(&adler);
+            encoder.out.extend(&adler);
         }
-        let len = piece.out.len() - piece.at - 8;
-        piece.out.patch(piece.at, &(len as u32).to_be_bytes());
-        let crc = piece.crc.clone().finalize();
-        piece.out.extend(&crc.to_be_bytes());
+        let len = encoder.out.len() - encoder.chunk_offset - 8;
+        encoder
+            .out
+            .patch(encoder.chunk_offset, &(len as u32).to_be_bytes());
+        let crc = encoder.crc.clone().finalize();
+        encoder.out.extend(&crc.to_be_bytes());
         if last {
-            piece.out.extend(&frame.behind());
+            encoder.out.extend(&outer.after());
         }
     }
 }

@@ -30,13 +30,35 @@ impl Filter {
     ];
 }
 
+/// The filters of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filters {
+    /// That of the first row.
+    pub first: Filter,
+    /// That of all other rows.
+    pub others: Filter,
+}
+
+impl Filters {
+    /// The filter None for all rows.
+    pub const NONE: Filters = Filters::all(Filter::None);
+
+    /// One filter for all rows.
+    const fn all(filter: Filter) -> Filters {
+        Filters {
+            first: filter,
+            others: filter,
+        }
+    }
+}
+
 /// How the filters of rows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filling {
-    /// One for the first row, one for the others.
-    Fixed(Filter, Filter),
-    /// One for each row, as `Rows::fill_each` does.
-    Each,
+pub enum FilterChoice {
+    /// These.
+    Fixed(Filters),
+    /// For each row the one with the smallest sum of absolute values.
+    Adaptive,
 }
 
 /// The pixel to the left of the first, of up to 8 bytes.
@@ -44,43 +66,43 @@ const ZERO: [u8; 8] = [0; 8];
 
 /// The rows of an image as bytes in memory, to be filtered.
 #[derive(Clone, Copy)]
-pub struct Rows<'a> {
+pub struct FilterSource<'a> {
     bytes: &'a [u8],
-    /// Bytes of a row, without its filter byte.
-    pub row: usize,
-    /// Bytes of a pixel.
-    pub pixel: usize,
-    /// Whether the bytes of a sample are exchanged: PNG samples are big-endian.
+    /// Bytes of a row, without its filter type.
+    pub row_bytes: usize,
+    pub pixel_bytes: usize,
+    /// Whether the bytes of a sample are swapped: PNG samples are big-endian.
     swap: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> FilterSource<'a> {
     /// The rows of `image`.
-    pub fn of(image: &'a Image) -> Rows<'a> {
+    pub fn new(image: &'a Image) -> FilterSource<'a> {
         let shape = image.shape();
-        Rows {
+        FilterSource {
             bytes: image.samples().as_bytes(),
-            row: shape.row() * shape.depth.bytes(),
-            pixel: shape.channels * shape.depth.bytes(),
+            row_bytes: shape.row() * shape.depth.bytes(),
+            pixel_bytes: shape.channels * shape.depth.bytes(),
             swap: shape.depth == Depth::Sixteen && cfg!(target_endian = "little"),
         }
     }
 
-    fn get(&self, y: usize) -> &'a [u8] {
-        &self.bytes[y * self.row..][..self.row]
+    fn row(&self, y: usize) -> &'a [u8] {
+        &self.bytes[y * self.row_bytes..][..self.row_bytes]
     }
 
-    /// Writes bytes `from..from + out.len()` of row `y`, filtered, without the filter byte. Both
+    /// Writes bytes `from..from + out.len()` of row `y`, filtered, without the filter type. Both
     /// ends are pixel boundaries. Up, Average and Paeth need the row above, so y > 0.
-    fn filter(&self, filter: Filter, y: usize, from: usize, out: &mut [u8]) {
+    fn filter_part(&self, filter: Filter, y: usize, from: usize, out: &mut [u8]) {
         let end = from + out.len();
-        let now = &self.get(y)[from..end];
+        let now = &self.row(y)[from..end];
         // The first pixel of a row has zeros to its left.
-        let first = if from == 0 { self.pixel } else { 0 };
+        let first = if from == 0 { self.pixel_bytes } else { 0 };
         let (head, rest) = out.split_at_mut(first);
-        let behind = from + first - self.pixel..end - self.pixel;
-        let left = &self.get(y)[behind.clone()];
-        let above = |y: usize| &self.get(y - 1)[..end];
+        // The range of `rest`, one pixel to the left.
+        let to_the_left = from + first - self.pixel_bytes..end - self.pixel_bytes;
+        let left = &self.row(y)[to_the_left.clone()];
+        let above = |y: usize| &self.row(y - 1)[..end];
         match filter {
             Filter::None => copy(now, out, self.swap),
             Filter::Sub => {
@@ -94,42 +116,45 @@ impl<'a> Rows<'a> {
                 average(&now[first..], left, above, rest, self.swap);
             }
             Filter::Paeth => {
-                let corner = &above(y)[behind];
+                let above_left = &above(y)[to_the_left];
                 let (above_head, above) = above(y)[from..].split_at(first);
                 // With zeros on the left, Paeth always predicts the pixel above.
                 difference(&now[..first], above_head, head, self.swap);
-                paeth(&now[first..], left, above, corner, rest, self.swap);
+                paeth(&now[first..], left, above, above_left, rest, self.swap);
             }
         }
     }
 
-    /// Writes whole rows from `y` on, each with its filter byte, the first by `first` and the
-    /// others by `others`; `out` is filled.
-    pub fn fill(&self, y: usize, first: Filter, others: Filter, out: &mut [u8]) {
-        for (row, out) in out.chunks_exact_mut(1 + self.row).enumerate() {
-            let filter = if row == 0 { first } else { others };
+    /// Fills `out` with filtered rows from row `y` on, each with its filter type.
+    pub fn filter_rows(&self, y: usize, filters: Filters, out: &mut [u8]) {
+        for (row, out) in out.chunks_exact_mut(1 + self.row_bytes).enumerate() {
+            let filter = if row == 0 {
+                filters.first
+            } else {
+                filters.others
+            };
             out[0] = filter as u8;
-            self.filter(filter, y + row, 0, &mut out[1..]);
+            self.filter_part(filter, y + row, 0, &mut out[1..]);
         }
     }
 
-    /// Writes whole rows from `y` on as `filling` says.
-    pub fn fill_by(&self, filling: Filling, y: usize, out: &mut [u8]) {
-        match filling {
-            Filling::Fixed(first, others) => self.fill(y, first, others, out),
-            Filling::Each => self.fill_each(y, out),
+    /// As `filter_rows`, with filters that are chosen in one way or the other.
+    pub fn filter_rows_by(&self, choice: FilterChoice, y: usize, out: &mut [u8]) {
+        match choice {
+            FilterChoice::Fixed(filters) => self.filter_rows(y, filters, out),
+            FilterChoice::Adaptive => self.filter_rows_adaptively(y, out),
         }
     }
 
-    /// As `fill`, but each row gets the filter with the smallest sum of absolute values (the
-    /// heuristic of the PNG specification, §12.7, as in libpng); the first row without reference to
-    /// the row above.
-    pub fn fill_each(&self, y: usize, out: &mut [u8]) {
-        let mut trial = vec![0; self.row];
-        for (row, out) in out.chunks_exact_mut(1 + self.row).enumerate() {
+    /// As `filter_rows`, but each row gets the filter with the smallest sum of absolute values (the
+    /// heuristic of the PNG specification, §12.7, as in libpng). For the first row only filters that
+    /// need no row above are tried.
+    pub fn filter_rows_adaptively(&self, y: usize, out: &mut [u8]) {
+        let mut trial = vec![0; self.row_bytes];
+        for (row, out) in out.chunks_exact_mut(1 + self.row_bytes).enumerate() {
             let mut least = u64::MAX;
             for filter in Filter::ALL.into_iter().take(if row == 0 { 2 } else { 5 }) {
-                self.filter(filter, y + row, 0, &mut trial);
+                self.filter_part(filter, y + row, 0, &mut trial);
                 let sum = magnitude(&trial);
                 if sum < least {
                     least = sum;
@@ -141,9 +166,10 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The sum of the absolute values of bytes taken as signed.
+/// The sum of the absolute values of bytes, read as signed numbers.
 fn magnitude(bytes: &[u8]) -> u64 {
-    let part = |bytes: &[u8]| -> u32 {
+    // So many bytes cannot overflow 32 bits.
+    let sum = |bytes: &[u8]| -> u32 {
         bytes
             .iter()
             .map(|&byte| u32::from(byte.min(byte.wrapping_neg())))
@@ -151,13 +177,15 @@ fn magnitude(bytes: &[u8]) -> u64 {
     };
     bytes
         .chunks(1 << 16)
-        .map(|bytes| u64::from(part(bytes)))
+        .map(|bytes| u64::from(sum(bytes)))
         .sum()
 }
 
-/// The number of windows that the choice of a filter samples, and the bytes of each.
+/// The number of windows that the choice of a filter samples.
 const WINDOWS: usize = 8;
-const WINDOW: usize = 1 << 10;
+
+/// The bytes of a window.
+const WINDOW_BYTES: usize = 1 << 10;
 
 /// The filters for the first row of a segment and for the others.
 ///
@@ -167,18 +195,23 @@ const WINDOW: usize = 1 << 10;
 /// is the entropy of the bytes it makes of all windows together (`entropy`).
 /// The first row has Sub if that costs less than None, else None. The others have Up, if no other
 /// costs less by at least 1 in 64 of Up's cost, else the cheapest (None before Sub before Paeth).
-/// Average never wins by much, and Paeth, slow to undo, must win by 1 in 16.
-pub fn choose(rows: &Rows, segment: Range<usize>) -> (Filter, Filter) {
-    let width = WINDOW.min(rows.row) / rows.pixel * rows.pixel;
-    let width = width.max(rows.pixel);
-    let lone = segment.len() == 1;
-    let mut buffer = [0; WINDOWS * WINDOW];
+/// Paeth is slow to undo and must win by 1 in 16. Average is never tried: it never wins by much.
+pub fn choose(source: &FilterSource, rows: Range<usize>) -> Filters {
+    let &FilterSource {
+        row_bytes,
+        pixel_bytes,
+        ..
+    } = source;
+    let width = WINDOW_BYTES.min(row_bytes) / pixel_bytes * pixel_bytes;
+    let width = width.max(pixel_bytes);
+    let is_single_row = rows.len() == 1;
+    let mut buffer = [0; WINDOWS * WINDOW_BYTES];
     let mut cost = |filter| {
         let windows = &mut buffer[..WINDOWS * width];
         for (k, window) in windows.chunks_exact_mut(width).enumerate() {
-            let y = segment.start + usize::from(!lone) + k * (segment.len() - 1) / WINDOWS;
-            let from = k * (rows.row - width) / (WINDOWS - 1) / rows.pixel * rows.pixel;
-            rows.filter(filter, y, from, window);
+            let y = rows.start + usize::from(!is_single_row) + k * (rows.len() - 1) / WINDOWS;
+            let from = k * (row_bytes - width) / (WINDOWS - 1) / pixel_bytes * pixel_bytes;
+            source.filter_part(filter, y, from, window);
         }
         entropy(windows)
     };
@@ -188,17 +221,21 @@ pub fn choose(rows: &Rows, segment: Range<usize>) -> (Filter, Filter) {
     } else {
         Filter::None
     };
-    if lone {
-        return (left, left);
+    if is_single_row {
+        return Filters::all(left);
     }
     let (up, paeth) = (cost(Filter::Up), cost(Filter::Paeth));
-    let beyond = |part| up - up / part;
-    if paeth < none.min(sub) && paeth < beyond(16) {
-        (left, Filter::Paeth)
-    } else if none.min(sub) < beyond(64) {
-        (left, left)
+    let beats_up_by = |cost: u64, share: u64| cost < up - up / share;
+    let others = if paeth < none.min(sub) && beats_up_by(paeth, 16) {
+        Filter::Paeth
+    } else if beats_up_by(none.min(sub), 64) {
+        left
     } else {
-        (left, Filter::Up)
+        Filter::Up
+    };
+    Filters {
+        first: left,
+        others,
     }
 }
 
@@ -218,7 +255,7 @@ fn entropy(bytes: &[u8]) -> u64 {
     bits(bytes.len() as u32).saturating_sub(parts)
 }
 
-/// Bytes handled at a time: a loop of known length, which becomes vector code.
+/// Bytes processed at a time: a loop of known length, which becomes vector code.
 const LANES: usize = 64;
 type Lanes = [u8; LANES];
 
@@ -243,7 +280,7 @@ per_level! {
 per_level! {
     highest Avx2;
 
-    /// x less the mean of a and b.
+    /// x minus the mean of a and b.
     fn average(x: &[u8], a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
         zip([x, a, b], out, swap, less_mean);
     }
@@ -252,7 +289,7 @@ per_level! {
 per_level! {
     highest Avx2;
 
-    /// x less the prediction from a, b and c.
+    /// x minus the prediction from a, b and c.
     fn paeth(x: &[u8], a: &[u8], b: &[u8], c: &[u8], out: &mut [u8], swap: bool) {
         zip([x, a, b, c], out, swap, less_prediction);
     }
@@ -275,7 +312,7 @@ fn less_mean([x, a, b]: [u8; 3]) -> u8 {
     x.wrapping_sub((a & b) + (a ^ b) / 2)
 }
 
-/// On a tie left wins, then above.
+/// x minus the prediction; on a tie left wins, then above.
 #[inline(always)]
 fn less_prediction([x, a, b, c]: [u8; 4]) -> u8 {
     let (left, above, corner) = (i16::from(a), i16::from(b), i16::from(c));
@@ -294,10 +331,11 @@ fn less_prediction([x, a, b, c]: [u8; 4]) -> u8 {
 /// as `out`.
 #[inline(always)]
 fn zip<const N: usize>(inputs: [&[u8]; N], out: &mut [u8], swap: bool, f: impl Fn([u8; N]) -> u8) {
-    // Two loops: with a constant condition the exchange compiles to one shuffle.
-    match swap {
-        true => zip_lanes::<N, true>(inputs, out, f),
-        false => zip_lanes::<N, false>(inputs, out, f),
+    // Two loops: with a constant condition the swap compiles to one shuffle.
+    if swap {
+        zip_lanes::<N, true>(inputs, out, f);
+    } else {
+        zip_lanes::<N, false>(inputs, out, f);
     }
 }
 

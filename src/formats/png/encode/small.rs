@@ -1,84 +1,101 @@
-//! `Mode::Small`: rows filtered by what a sample of them tells, and searched for matches in parts that threads take.
+//! `Mode::Small`: rows are filtered in the way that suits a sample of them, and threads search parts of a segment for matches.
 
-use super::filter::{self, Filling, Filter, Rows};
+use super::filter::{self, FilterChoice, FilterSource, Filters};
 use crate::deflate::compress::{BitWriter, Matcher, Shortest, flush};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Filtered bytes of a part of a segment. Its matches reach into the part before, so that parts cost next to nothing:
 /// a code of their own, and five bytes.
-const PART: usize = 256 << 10;
+const PART_BYTES: usize = 256 << 10;
 
-/// Each of two samples has so many rows, or as many as fill so many bytes, but at most an eighth of the segment's.
-const ROWS: usize = 4;
-const SAMPLE: usize = 4 << 10;
+/// The fewest rows of a sample, but at most an eighth of the segment's rows.
+const MIN_SAMPLE_ROWS: usize = 4;
 
-/// A search for matches, and what it makes.
-type Search = (Matcher, BitWriter);
+/// A sample has as many rows as fill so many bytes, if these are more than `MIN_SAMPLE_ROWS`.
+const SAMPLE_BYTES: usize = 4 << 10;
 
-/// The searches in a segment's parts; their memory is kept from one segment to the next.
+/// A search for matches, and its output.
+#[derive(Default)]
+struct Search {
+    matcher: Matcher,
+    out: BitWriter,
+}
+
+/// How a segment is compressed.
+#[derive(Clone, Copy)]
+struct Method {
+    filters: FilterChoice,
+    shortest: Shortest,
+}
+
+/// The searches in a segment's parts; their memory is reused for the next segment.
 #[derive(Default)]
 pub struct Small {
     searches: Vec<Search>,
 }
 
 impl Small {
-    /// Filters the rows of a segment and appends their blocks, none of them the last of the stream. The segment is
+    /// Filters some rows, a segment, and appends their blocks, none of them the last of the stream. The filtered bytes are
     /// left in `filtered`.
     pub fn compress(
         &mut self,
-        rows: &Rows,
-        segment: Range<usize>,
+        source: &FilterSource,
+        rows: Range<usize>,
         filtered: &mut [u8],
         out: &mut BitWriter,
     ) {
-        let (filling, shortest) = self.plan(rows, &segment);
-        rows.fill_by(filling, segment.start, filtered);
+        let method = self.choose_method(source, &rows);
+        source.filter_rows_by(method.filters, rows.start, filtered);
         let filtered = &*filtered;
-        let searches = self.searches(filtered.len().div_ceil(PART));
+        let searches = self.searches(filtered.len().div_ceil(PART_BYTES));
         let parts = searches.par_iter_mut().enumerate();
-        parts.for_each(|(part, (matcher, piece))| {
-            piece.clear();
-            let part = part * PART..filtered.len().min((part + 1) * PART);
-            matcher.compress(filtered, part, shortest, piece);
-            flush(false, piece);
+        parts.for_each(|(part, Search { matcher, out })| {
+            out.clear();
+            let start = part * PART_BYTES;
+            let end = filtered.len().min(start + PART_BYTES);
+            matcher.compress(filtered, start..end, method.shortest, out);
+            flush(false, out);
         });
-        for (_, piece) in searches {
-            out.extend(piece.bytes());
+        for search in searches {
+            out.extend(search.out.bytes());
         }
     }
 
-    /// How the rows of a segment are filtered and searched: by the filters of `filter::choose`, by None, or each by its
-    /// own; with matches of six bytes and more, or, where a pixel is one byte, with shorter ones too. Whichever makes
-    /// the least of the rows in the middle of its two halves, the first of those.
-    fn plan(&mut self, rows: &Rows, segment: &Range<usize>) -> (Filling, Shortest) {
-        let (first, others) = filter::choose(rows, segment.clone());
-        let fillings = [
-            Filling::Fixed(first, others),
-            Filling::Fixed(Filter::None, Filter::None),
-            Filling::Each,
+    /// Chooses how a segment is compressed: filtered by the filters of `filter::choose`, by None, or adaptively; and with
+    /// matches of at least six bytes or, if a pixel is one byte, also of at least four. Each method compresses two samples,
+    /// from the middle of each half of the segment. The method with the smallest result wins; of equal ones the first.
+    fn choose_method(&mut self, source: &FilterSource, rows: &Range<usize>) -> Method {
+        let choices = [
+            FilterChoice::Fixed(filter::choose(source, rows.clone())),
+            FilterChoice::Fixed(Filters::NONE),
+            FilterChoice::Adaptive,
         ];
-        let plans = [Shortest::Six, Shortest::Four].map(|shortest| fillings.map(|f| (f, shortest)));
-        let plans = &plans.as_flattened()[..if rows.pixel == 1 { 6 } else { 3 }];
-        let row = 1 + rows.row;
-        let count = ROWS.max(SAMPLE / row).min(segment.len() / 8).max(1);
-        let middles = [1, 3].map(|quarters| quarters * (segment.len() - count) / 4);
-        let trials = self.searches(plans.len()).par_iter_mut().zip(plans);
-        let lengths = trials.map(|((matcher, out), &(filling, shortest))| {
-            let mut filtered = vec![0; 2 * count * row];
-            for (middle, sample) in middles.iter().zip(filtered.chunks_exact_mut(count * row)) {
-                rows.fill_by(filling, segment.start + middle, sample);
+        let methods = [Shortest::Six, Shortest::Four]
+            .map(|shortest| choices.map(|filters| Method { filters, shortest }));
+        let count = if source.pixel_bytes == 1 { 6 } else { 3 };
+        let methods = &methods.as_flattened()[..count];
+        let scanline_bytes = 1 + source.row_bytes;
+        let sample_rows = MIN_SAMPLE_ROWS.max(SAMPLE_BYTES / scanline_bytes);
+        let sample_rows = sample_rows.min(rows.len() / 8).max(1);
+        let sample_starts = [1, 3].map(|quarters| quarters * (rows.len() - sample_rows) / 4);
+        let trials = self.searches(methods.len()).par_iter_mut().zip(methods);
+        let lengths = trials.map(|(Search { matcher, out }, method)| {
+            let mut filtered = vec![0; 2 * sample_rows * scanline_bytes];
+            let samples = filtered.chunks_exact_mut(sample_rows * scanline_bytes);
+            for (start, sample) in sample_starts.iter().zip(samples) {
+                source.filter_rows_by(method.filters, rows.start + start, sample);
             }
             out.clear();
-            matcher.compress(&filtered, 0..filtered.len(), shortest, out);
+            matcher.compress(&filtered, 0..filtered.len(), method.shortest, out);
             out.len()
         });
         let lengths: Vec<usize> = lengths.collect();
-        let best = (0..plans.len()).min_by_key(|&plan| lengths[plan]);
-        plans[best.unwrap_or(0)]
+        let best = (0..methods.len()).min_by_key(|&method| lengths[method]);
+        methods[best.unwrap_or(0)]
     }
 
-    /// As many searches, begun or not.
+    /// The first `count` searches, which are created if there are fewer.
     fn searches(&mut self, count: usize) -> &mut [Search] {
         if self.searches.len() < count {
             self.searches.resize_with(count, Search::default);
