@@ -5,7 +5,7 @@ mod block;
 mod dynamic_header;
 mod huffman;
 mod matches;
-mod places;
+mod positions;
 mod prices;
 mod put_simd;
 mod quick;

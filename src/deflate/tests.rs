@@ -104,7 +104,7 @@ fn texts_come_back() -> Result<()> {
         ensure!(found == Ok(Some(text.len())) && out == text);
         let mut joined = Vec::new();
         let pieces = Pieces(packed.chunks(1000), &[]);
-        let rest = parallel::each(pieces, text.len(), 3, |bytes| {
+        let rest = parallel::inflate(pieces, text.len(), 3, |bytes| {
             joined.extend_from_slice(bytes);
             Ok(())
         });

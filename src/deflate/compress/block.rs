@@ -112,18 +112,18 @@ fn fast(block: &[u8], out: &mut BitWriter) {
 /// Appends one block of `tokens`, which stand for `bytes`; stored if that is not longer.
 pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
     let (mut weights, mut distance_weights) = ([0; LITLEN], [0; DISTANCES]);
-    let mut of_len = [0; LONGEST + 1];
+    let mut len_counts = [0; LONGEST + 1];
     for token in tokens {
         match token.split() {
             Err(byte) => weights[usize::from(byte)] += 1,
             Ok((len, distance)) => {
-                of_len[len] += 1;
+                len_counts[len] += 1;
                 distance_weights[distance_code(distance).0] += 1;
             }
         }
     }
     for len in SHORTEST..=LONGEST {
-        weights[length_code(len).0] += of_len[len];
+        weights[length_code(len).0] += len_counts[len];
     }
     weights[END] = 1;
     let (mut lengths, mut distance_lengths) = ([0; LITLEN], [0; DISTANCES]);
@@ -150,7 +150,7 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
     let mut distance_codes = [0; DISTANCES];
     huffman::codes(&distance_lengths, &mut distance_codes);
     // The code of each match length, with its extra bits.
-    let of_len: [PackedCode; LONGEST + 1] = std::array::from_fn(|len| {
+    let len_codes: [PackedCode; LONGEST + 1] = std::array::from_fn(|len| {
         let (symbol, extra) = length_code(len.max(SHORTEST));
         let code = codes.table[symbol];
         code + (extra << (8 + (code & 0xff))) + extra_bits(symbol)
@@ -161,7 +161,7 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
     for token in tokens {
         let (code, distance) = match token.split() {
             Err(byte) => (codes.table[usize::from(byte)], None),
-            Ok((len, distance)) => (of_len[len], Some(distance)),
+            Ok((len, distance)) => (len_codes[len], Some(distance)),
         };
         let (mut bits, mut count) = (u64::from(code >> 8), code & 0xff);
         if let Some(distance) = distance {
@@ -206,7 +206,7 @@ pub fn flush(last: bool, out: &mut BitWriter) {
 }
 
 fn weigh_bytes(bytes: &[u8], weights: &mut [u32; LITLEN]) {
-    // Four tables in turn, since two increments of the same place must wait for one another.
+    // Four tables in turn, since two increments of the same count must wait for each other.
     let mut tables = [[0u32; 256]; 4];
     let (fours, rest) = bytes.as_chunks::<4>();
     for four in fours {
@@ -227,7 +227,7 @@ fn weigh_sample(groups: &[[u8; 8]], weights: &mut [u32; LITLEN]) {
     let mut tables = [[0u32; 256]; 8];
     let quadruples = groups.as_chunks::<4>().0;
     for (index, four) in quadruples.iter().enumerate() {
-        // Not the same place in each: an image may repeat itself every 32 bytes.
+        // Not the same group of each quadruple: an image may repeat itself every 32 bytes.
         let group = four[((index as u32).wrapping_mul(0x9e37_79b1) >> 30) as usize];
         for (table, byte) in tables.iter_mut().zip(group) {
             table[usize::from(byte)] += 1;
@@ -238,33 +238,57 @@ fn weigh_sample(groups: &[[u8; 8]], weights: &mut [u32; LITLEN]) {
     }
 }
 
-/// Neighbouring groups that are all zero or all not: (whether they are zero, the groups).
-fn stretches(groups: &[[u8; 8]]) -> impl Iterator<Item = (bool, &[[u8; 8]])> {
-    groups
-        .chunk_by(|a, b| (*a == [0; 8]) == (*b == [0; 8]))
-        .map(|stretch| (stretch[0] == [0; 8], stretch))
+/// Neighbouring groups that are all zero, or all not.
+struct GroupRun<'a> {
+    is_zero: bool,
+    groups: &'a [[u8; 8]],
 }
 
-/// Splits a run of zeros, without its first literal: (matches of 258, length of the match after them
-/// or 0, literals after it).
-fn split(run: usize) -> (usize, usize, usize) {
-    match (run / 258, run % 258) {
-        (full, rest @ 0..3) => (full, 0, rest),
-        (full, rest) => (full, rest, 0),
+fn group_runs(groups: &[[u8; 8]]) -> impl Iterator<Item = GroupRun<'_>> {
+    groups
+        .chunk_by(|a, b| (*a == [0; 8]) == (*b == [0; 8]))
+        .map(|groups| GroupRun {
+            is_zero: groups[0] == [0; 8],
+            groups,
+        })
+}
+
+/// The symbols of a run of zeros after its first literal.
+struct ZeroRun {
+    /// The number of matches of 258 bytes.
+    full_matches: usize,
+    /// The length of the match after them, or 0.
+    last_match: usize,
+    /// The number of literals after that.
+    literals: usize,
+}
+
+impl ZeroRun {
+    fn new(groups: &[[u8; 8]]) -> ZeroRun {
+        let len = 8 * groups.len() - 1;
+        let (last_match, literals) = match len % 258 {
+            rest @ 0..3 => (0, rest),
+            rest => (rest, 0),
+        };
+        ZeroRun {
+            full_matches: len / 258,
+            last_match,
+            literals,
+        }
     }
 }
 
 fn weigh_runs(groups: &[[u8; 8]], tail: &[u8], weights: &mut [u32; LITLEN]) {
-    for (zero, stretch) in stretches(groups) {
-        if zero {
-            let (full, rest, literals) = split(8 * stretch.len() - 1);
-            weights[0] += 1 + literals as u32;
-            weights[length_code(258).0] += full as u32;
-            if rest > 0 {
-                weights[length_code(rest).0] += 1;
+    for run in group_runs(groups) {
+        if run.is_zero {
+            let zeros = ZeroRun::new(run.groups);
+            weights[0] += 1 + zeros.literals as u32;
+            weights[length_code(258).0] += zeros.full_matches as u32;
+            if zeros.last_match > 0 {
+                weights[length_code(zeros.last_match).0] += 1;
             }
         } else {
-            for &byte in stretch.as_flattened() {
+            for &byte in run.groups.as_flattened() {
                 weights[usize::from(byte)] += 1;
             }
         }
@@ -292,7 +316,7 @@ per_level! {
         for group in groups {
             for half in group.as_chunks::<4>().0 {
                 let [a, b, c, d] = half.map(|byte| table[usize::from(byte)]);
-                // Two pairs, then the pair of pairs: their shifts do not wait for one another.
+                // Two pairs, then the pair of pairs: their shifts do not wait for each other.
                 let (ab, ab_len) = join(a, b);
                 let (cd, cd_len) = join(c, d);
                 out.put(ab | cd << ab_len, ab_len + cd_len);
@@ -311,20 +335,20 @@ fn join(a: PackedCode, b: PackedCode) -> (u64, u32) {
 }
 
 fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut BitWriter) {
-    for (zero, stretch) in stretches(groups) {
-        if !zero {
-            put_literals(stretch, codes, out);
+    for run in group_runs(groups) {
+        if !run.is_zero {
+            put_literals(run.groups, codes, out);
             continue;
         }
-        let (full, rest, literals) = split(8 * stretch.len() - 1);
+        let zeros = ZeroRun::new(run.groups);
         put(codes.table[0], out);
-        for _ in 0..full {
+        for _ in 0..zeros.full_matches {
             put_match(258, codes, out);
         }
-        if rest > 0 {
-            put_match(rest, codes, out);
+        if zeros.last_match > 0 {
+            put_match(zeros.last_match, codes, out);
         }
-        for _ in 0..literals {
+        for _ in 0..zeros.literals {
             put(codes.table[0], out);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::bit_writer::BitWriter;
 use super::block;
-use super::places::{Key, Places};
+use super::positions::{Key, Positions};
 use super::prices::Prices;
 use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
@@ -44,10 +44,10 @@ pub enum Shortest {
 /// The search for matches; its memory is kept from one segment to the next.
 #[derive(Default)]
 pub struct Matcher {
-    places: Places,
+    positions: Positions,
     tokens: Vec<Token>,
     known: Prices,
-    /// For each place of the block, the price of all bytes before it as literals.
+    /// For each position of the block, the price of all bytes before it as literals.
     prices: Vec<u32>,
 }
 
@@ -105,9 +105,9 @@ impl Matcher {
 
     /// Remembers only positions within reach before `start`.
     fn begin<const STRING: u32>(&mut self, bytes: &[u8], start: usize) {
-        self.places.forget();
-        for place in start.saturating_sub(WINDOW)..start {
-            self.remember::<STRING>(bytes, place);
+        self.positions.forget();
+        for position in start.saturating_sub(WINDOW)..start {
+            self.remember::<STRING>(bytes, position);
         }
     }
 
@@ -141,8 +141,8 @@ impl Matcher {
                     .push(Token::matched(waiting.len, waiting.distance));
                 let after = at - 1 + waiting.len;
                 let known = if waiting.len >= ENOUGH { at } else { at + 1 };
-                for place in known.max(after.saturating_sub(waiting.distance + LAST))..after {
-                    self.remember::<STRING>(bytes, place);
+                for position in known.max(after.saturating_sub(waiting.distance + LAST))..after {
+                    self.remember::<STRING>(bytes, position);
                 }
                 at = after;
                 waiting = Match::default();
@@ -160,15 +160,15 @@ impl Matcher {
         at
     }
 
-    /// Adds the place of the string at `at`.
+    /// Adds the position of the string at `at`.
     #[inline(always)]
     fn remember<const STRING: u32>(&mut self, bytes: &[u8], at: usize) {
         if let Some(key) = Key::at::<STRING>(bytes, at) {
-            self.places.add(key, at);
+            self.positions.add(key, at);
         }
     }
 
-    /// The match at `at` that saves most, if it saves more than `least`. Remembers the place.
+    /// The match at `at` that saves most, if it saves more than `least`. Remembers the position.
     #[inline(always)]
     fn find<const STRING: u32>(
         &mut self,
@@ -187,13 +187,13 @@ impl Matcher {
         };
         let ahead = &bytes[at..bytes.len().min(at + LONGEST)];
         let mut longest = STRING as usize - 1;
-        for distance in self.places.distances(key, at) {
-            let place = at - distance;
+        for distance in self.positions.distances(key, at) {
+            let position = at - distance;
             // Only a longer match can save more than a nearer one; most others differ in its last four bytes.
-            if four(bytes, place + longest - 3) != four(ahead, longest - 3) {
+            if four(bytes, position + longest - 3) != four(ahead, longest - 3) {
                 continue;
             }
-            let len = common(&bytes[place..], ahead);
+            let len = common(&bytes[position..], ahead);
             if len > longest {
                 longest = len;
                 let literals = self.prices[at - start + len] - self.prices[at - start];
@@ -210,7 +210,7 @@ impl Matcher {
                 }
             }
         }
-        self.places.add(key, at);
+        self.positions.add(key, at);
         if best.distance == 0 {
             Match::default()
         } else {

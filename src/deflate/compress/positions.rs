@@ -2,25 +2,25 @@
 
 use crate::deflate::WINDOW;
 
-/// Log2 of the number of buckets, and places in each: twice as many places as a window has, so that few strings push
-/// out others. With 32 places in a bucket smooth images get 3 % smaller, and take a third more time.
+/// Log2 of the number of buckets, and positions in each: twice as many positions as a window has, so that few strings push
+/// out others. With 32 positions in a bucket smooth images get 3 % smaller, and take a third more time.
 const BUCKET_BITS: u32 = 12;
-const PLACES: usize = 16;
+const POSITIONS: usize = 16;
 
-/// The latest places of the strings with the same bucket.
+/// The latest positions of the strings with the same bucket.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))] // In one cache line.
 struct Bucket {
-    /// For each place 8 bits of its string's hash, and the lowest 16 bits of the place.
-    tags: [u8; PLACES],
-    places: [u16; PLACES],
+    /// For each position 8 bits of its string's hash, and the lowest 16 bits of the position.
+    tags: [u8; POSITIONS],
+    positions: [u16; POSITIONS],
     /// The index of the latest; the next has the one before it.
     latest: u8,
 }
 
 /// The positions of all strings in the window.
 #[derive(Default)]
-pub struct Places {
+pub struct Positions {
     buckets: Vec<Bucket>,
 }
 
@@ -46,20 +46,20 @@ impl Key {
     }
 }
 
-impl Places {
-    /// Forgets all places.
+impl Positions {
+    /// Forgets all positions.
     pub fn forget(&mut self) {
         self.buckets.clear();
         self.buckets.resize(1 << BUCKET_BITS, Bucket::default());
     }
 
-    /// Adds the place `at` of a string. Places come in ascending order.
+    /// Adds the position `at` of a string. Positions come in ascending order.
     #[inline(always)]
     pub fn add(&mut self, key: Key, at: usize) {
         let bucket = &mut self.buckets[key.bucket];
-        let next = usize::from(bucket.latest).wrapping_sub(1) % PLACES;
+        let next = usize::from(bucket.latest).wrapping_sub(1) % POSITIONS;
         bucket.tags[next] = key.tag;
-        bucket.places[next] = at as u16;
+        bucket.positions[next] = at as u16;
         bucket.latest = next as u8;
     }
 
@@ -77,10 +77,10 @@ impl Places {
             }
             let age = likely.trailing_zeros() as usize;
             likely &= likely - 1;
-            let place = bucket.places[(latest + age) % PLACES];
+            let position = bucket.positions[(latest + age) % POSITIONS];
             // For a position more than 2¹⁶ bytes back, or one that was never set, this is not the distance. That is
             // harmless, because the caller compares the bytes there.
-            let distance = usize::from((at as u16).wrapping_sub(place));
+            let distance = usize::from((at as u16).wrapping_sub(position));
             let reached = (nearest..=at.min(WINDOW)).contains(&distance);
             nearest = distance + 1;
             reached.then_some(distance)
@@ -90,7 +90,7 @@ impl Places {
 
 /// A bit for each tag, the lowest for the first: whether it is equal to `tag`.
 #[inline(always)]
-fn equal(tags: &[u8; PLACES], tag: u8) -> u16 {
+fn equal(tags: &[u8; POSITIONS], tag: u8) -> u16 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let halves = tags.as_chunks::<8>().0.iter().map(|half| {
         let different = u64::from_le_bytes(*half) ^ (u64::from(tag) * 0x0101_0101_0101_0101);
@@ -110,37 +110,37 @@ mod tests {
     #[test]
     fn equal_tags_are_found_among_others() {
         for tag in 0..=255u8 {
-            for at in 0..PLACES {
-                let mut tags: [u8; PLACES] = std::array::from_fn(|k| tag ^ 1 << (k % 8));
+            for at in 0..POSITIONS {
+                let mut tags: [u8; POSITIONS] = std::array::from_fn(|k| tag ^ 1 << (k % 8));
                 assert_eq!(equal(&tags, tag), 0);
                 tags[at] = tag;
                 assert_eq!(equal(&tags, tag), 1 << at);
             }
-            assert_eq!(equal(&[tag; PLACES], tag), !0);
+            assert_eq!(equal(&[tag; POSITIONS], tag), !0);
         }
     }
 
-    /// Places are given back by distance, nearest first, the latest sixteen of a string, and none out of reach.
+    /// Positions are given back by distance, nearest first, the latest sixteen of a string, and none out of reach.
     #[test]
     fn the_latest_places_come_back_by_distance() {
         let bytes = vec![7u8; 200_000];
         let key = Key::at::<6>(&bytes, 0).expect("eight bytes");
-        let mut places = Places::default();
-        places.forget();
+        let mut positions = Positions::default();
+        positions.forget();
         let at = 150_000;
         for back in [40_000, WINDOW + 1, WINDOW, 30_000, 500, 3, 2, 1] {
-            places.add(key, at - back);
+            positions.add(key, at - back);
         }
-        let found: Vec<_> = places.distances(key, at).collect();
+        let found: Vec<_> = positions.distances(key, at).collect();
         assert_eq!(found, [1, 2, 3, 500, 30_000, WINDOW]);
-        for place in at..at + 100 {
-            places.add(key, place);
+        for position in at..at + 100 {
+            positions.add(key, position);
         }
-        let found: Vec<_> = places.distances(key, at + 100).collect();
-        assert_eq!(found, (1..=PLACES).collect::<Vec<_>>());
-        // A place of long ago seems near, but nothing is before the beginning.
-        places.forget();
-        assert!(places.distances(key, 0).next().is_none());
+        let found: Vec<_> = positions.distances(key, at + 100).collect();
+        assert_eq!(found, (1..=POSITIONS).collect::<Vec<_>>());
+        // A position of long ago seems near, but nothing is before the beginning.
+        positions.forget();
+        assert!(positions.distances(key, 0).next().is_none());
         assert!(Key::at::<6>(&bytes, bytes.len() - 7).is_none());
     }
 }

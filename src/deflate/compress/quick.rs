@@ -1,4 +1,4 @@
-//! Matches from a hash table of single places, for bytes that repeat themselves: noiseless images.
+//! Matches from a hash table of single positions, for bytes that repeat themselves: noiseless images.
 
 use super::bit_writer::BitWriter;
 use super::block;
@@ -6,7 +6,7 @@ use super::matches::{self, common, hash};
 use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
 
-/// Log2 of the number of places remembered: one for each hash of 4 bytes.
+/// Log2 of the number of positions remembered: one for each hash of 4 bytes.
 const HASH_BITS: u32 = 14;
 
 /// Bytes that a block covers, or a few more.
@@ -25,7 +25,7 @@ const STRETCH: usize = 16 << 10;
 /// The search for matches; its memory is kept from one segment to the next.
 #[derive(Default)]
 pub struct QuickMatcher {
-    /// The latest place + 1 of each hash; 0 for none.
+    /// The latest position + 1 of each hash; 0 for none.
     latest: Vec<u32>,
     tokens: Vec<Token>,
     trials: [BitWriter; 2],
@@ -58,9 +58,9 @@ impl QuickMatcher {
     /// Appends `bytes` in blocks by `block::matched`. A block ends with the token with which it covers
     /// 64 KiB or more.
     ///
-    /// From left to right: if the last place with the same hash of 4 bytes is at most 32 KiB back, and
+    /// From left to right: if the last position with the same hash of 4 bytes is at most 32 KiB back, and
     /// at least 4 bytes are equal from there on, these bytes are a match, up to 258 of them; otherwise
-    /// the byte is a literal. Then all places that were passed are remembered. The last three bytes
+    /// the byte is a literal. Then all positions that were passed are remembered. The last three bytes
     /// have no hash: they are literals if no match reaches them.
     pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         self.latest.clear();
@@ -86,7 +86,7 @@ impl QuickMatcher {
         }
     }
 
-    /// The length and distance of the match at `at`, if there is one. Remembers the place.
+    /// The length and distance of the match at `at`, if there is one. Remembers the position.
     #[inline(always)]
     fn find(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         let latest = self.remember(bytes, at)?;
@@ -99,7 +99,7 @@ impl QuickMatcher {
         (len >= 4).then_some((len, distance))
     }
 
-    /// Remembers a place, and returns the last one with the same hash.
+    /// Remembers a position, and returns the last one with the same hash.
     #[inline(always)]
     fn remember(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
         let four = u32::from_le_bytes(*bytes[at..].first_chunk()?);
@@ -114,7 +114,7 @@ impl QuickMatcher {
 ///
 /// 0 if there are fewer than 4096 bytes. Otherwise eight windows of 512 bytes are inspected: window k
 /// from 1 to 8 begins at byte (k · 0x9e37_79b1 mod 2³²) · (len − 512) / 2³², which is not the same
-/// place of every row. In each window, one after the other, all 509 strings of four bytes are taken.
+/// position of every row. In each window, one after the other, all 509 strings of four bytes are taken.
 /// n of them are not zero. If n is below 64 the estimate is 0, since `block::fast_all` codes runs of
 /// zeros as well. If n is below a quarter of all, it is 64 KiB: whole rows may repeat, and a trial is
 /// quick. If at least half of the n strings repeat, or if strings `come_again`, it is 16 KiB; a string
@@ -128,8 +128,8 @@ fn match_estimate(bytes: &[u8]) -> usize {
     let mut seen = [0; 1 << BITS];
     let (mut count, mut repeated, mut all) = (0, 0, 0);
     for k in 1..=WINDOWS {
-        let place = u64::from(k.wrapping_mul(0x9e37_79b1)) * (bytes.len() - SAMPLE) as u64;
-        let window = &bytes[(place >> 32) as usize..][..SAMPLE];
+        let position = u64::from(k.wrapping_mul(0x9e37_79b1)) * (bytes.len() - SAMPLE) as u64;
+        let window = &bytes[(position >> 32) as usize..][..SAMPLE];
         for four in window.windows(4) {
             let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
             let last = std::mem::replace(&mut seen[hash::<BITS>(four)], four);
@@ -150,7 +150,7 @@ fn match_estimate(bytes: &[u8]) -> usize {
 /// that is made of equal tiles.
 ///
 /// Of the 16 KiB from byte (len − 16 KiB) / 2 on, the strings of eight bytes are compared whose first four have a hash
-/// of ones in its 6 highest bits, which about one in 64 has, at the same place of every tile. Yes, if more than 512 are
+/// of ones in its 6 highest bits, which about one in 64 has, at the same position of every tile. Yes, if more than 512 are
 /// such, or if at least 32 are and a quarter of them is equal to the last one whose next 11 bits of the hash are equal.
 fn come_again(bytes: &[u8]) -> bool {
     const BITS: u32 = 11;

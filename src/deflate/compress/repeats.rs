@@ -5,7 +5,7 @@ use crate::deflate::WINDOW;
 
 /// Log2 of the sampling rate of strings, and of the number of positions that are remembered.
 const ONE_IN: u32 = 4;
-const PLACES: u32 = 13;
+const POSITIONS: u32 = 13;
 
 /// Bytes of a string: three samples of 16 bits.
 const STRING: usize = 6;
@@ -22,11 +22,11 @@ const LOOKED_AT: usize = 64 << 10;
 /// repeats, in dark frames and stars 1 in 50 to 10, in all other images more. Matches of two samples are not shorter than
 /// their codes.
 pub fn repeats(bytes: &[u8]) -> bool {
-    let mut last = vec![0u32; 1 << PLACES];
+    let mut last = vec![0u32; 1 << POSITIONS];
     let (mut count, mut again) = (0u32, 0u32);
     let stretches = (0..bytes.len()).step_by(STRETCH);
-    let places = stretches.flat_map(|start| start..bytes.len().min(start + LOOKED_AT));
-    for at in places {
+    let positions = stretches.flat_map(|start| start..bytes.len().min(start + LOOKED_AT));
+    for at in positions {
         let Some(string) = bytes[at..].first_chunk::<STRING>() else {
             break;
         };
@@ -35,8 +35,8 @@ pub fn repeats(bytes: &[u8]) -> bool {
         if hash < !0 << (32 - ONE_IN) {
             continue;
         }
-        let place = (hash >> (32 - ONE_IN - PLACES)) as usize % (1 << PLACES);
-        let before = std::mem::replace(&mut last[place], at as u32 + 1).checked_sub(1);
+        let position = (hash >> (32 - ONE_IN - POSITIONS)) as usize % (1 << POSITIONS);
+        let before = std::mem::replace(&mut last[position], at as u32 + 1).checked_sub(1);
         count += 1;
         again += u32::from(before.is_some_and(|before| {
             at - before as usize <= WINDOW && bytes[before as usize..][..STRING] == string[..]

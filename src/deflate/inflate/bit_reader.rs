@@ -23,8 +23,8 @@ impl BitReader {
         self.consume(self.count % 8);
     }
 
-    /// Takes `count` bits that are known to be there.
-    pub fn take(&mut self, count: u32) -> usize {
+    /// Reads `count` bits, which must be in the buffer.
+    pub fn read_bits(&mut self, count: u32) -> usize {
         let value = self.buffer & ((1 << count) - 1);
         self.consume(count);
         value as usize
@@ -41,8 +41,8 @@ impl BitReader {
         }
     }
 
-    /// Drops an entry's bits and leaves `count` right in its low 6 bits only: the fewest instructions
-    /// from one entry to the next.
+    /// Drops an entry's bits and leaves only the low 6 bits of `count` right: the fewest instructions from
+    /// one entry to the next.
     #[inline(always)]
     pub fn pass(&mut self, entry: Entry) {
         self.buffer = self.buffer.wrapping_shr(entry.0);
@@ -57,14 +57,14 @@ impl BitReader {
         for _ in 0..4 {
             let byte = match self.count {
                 0 => *rest.next()?,
-                _ => self.take(8) as u8,
+                _ => self.read_bits(8) as u8,
             };
             word = word << 8 | u32::from(byte);
         }
         Some(word)
     }
 
-    /// Fills as far as the input goes; all bytes at once if there are enough.
+    /// Fills the buffer as far as the input goes, with all bytes at once if there are enough.
     #[inline]
     pub fn top_up(&mut self, input: &mut &[u8]) {
         match input.len() {
@@ -73,7 +73,7 @@ impl BitReader {
         }
     }
 
-    /// Fills as far as the input goes, byte by byte.
+    /// Fills the buffer as far as the input goes, byte by byte.
     pub fn refill_slowly(&mut self, input: &mut &[u8]) {
         self.buffer &= (1 << self.count) - 1;
         while let (0..56, Some((&byte, rest))) = (self.count, input.split_first()) {

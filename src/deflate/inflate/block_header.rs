@@ -48,11 +48,11 @@ impl Tables {
     }
 }
 
-/// Whether `bits` and then `input` begin with the whole header of a block that is not the last and has
+/// Whether `bits` and then `input` start with the whole header of a block that is not the last and has
 /// complete codes of its own.
 pub fn has_dynamic_header(mut bits: BitReader, mut input: &[u8]) -> bool {
     bits.refill_slowly(&mut input);
-    if bits.count < 3 || bits.take(3) != 0b100 {
+    if bits.count < 3 || bits.read_bits(3) != 0b100 {
         return false;
     }
     let mut lengths = [0; 320];
@@ -66,7 +66,7 @@ pub fn has_dynamic_header(mut bits: BitReader, mut input: &[u8]) -> bool {
 }
 
 /// Reads a header's code lengths, after the three bits of the block's type, to the start of `lengths`.
-/// Returns how many there are of literals and lengths, and how many of distances; none if the input
+/// Returns how many there are of literals and lengths, and how many of distances; `None` if the input
 /// ends before the header does.
 pub fn read_lengths(
     bits: &mut BitReader,
@@ -76,22 +76,22 @@ pub fn read_lengths(
     if bits.count < 14 {
         return Ok(None);
     }
-    let litlens = bits.take(5) + 257;
-    let dists = bits.take(5) + 1;
-    let count = bits.take(4) + 4;
+    let litlens = bits.read_bits(5) + 257;
+    let dists = bits.read_bits(5) + 1;
+    let count = bits.read_bits(4) + 4;
     if litlens > 286 || dists > 30 {
         return Err("a code with too many symbols");
     }
-    let mut of = [0; 19];
+    let mut code_lengths = [0; 19];
     for &symbol in &ORDER[..count] {
         bits.top_up(input);
         if bits.count < 3 {
             return Ok(None);
         }
-        of[usize::from(symbol)] = bits.take(3) as u8;
+        code_lengths[usize::from(symbol)] = bits.read_bits(3) as u8;
     }
     let mut code = Code::<19>::default();
-    code.set(&of)?;
+    code.set(&code_lengths)?;
     let mut table = [0; 128];
     code.fill(&mut table, |symbol, length| u32::from(symbol) << 8 | length);
     let mut at = 0;
@@ -114,7 +114,7 @@ pub fn read_lengths(
             return Err("an unknown Huffman code word");
         }
         bits.consume(word);
-        let count = base + bits.take(extra);
+        let count = base + bits.read_bits(extra);
         let value = match symbol {
             0..16 => symbol as u8,
             16 if at == 0 => return Err("a repetition of nothing"),

@@ -32,7 +32,7 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
     /// except the one with a single word of one bit, and the one without words, none of whose symbols
     /// can then occur.
     pub fn set(&mut self, lengths: &[u8]) -> Result<(), Fault> {
-        // Two tables in turn, since two increments of the same place must wait for one another.
+        // Two tables in turn, since two increments of the same count must wait for each other.
         let mut odd = [0; LONGEST + 1];
         self.counts = [0; LONGEST + 1];
         for pair in lengths.chunks(2) {
@@ -235,7 +235,7 @@ impl Rest {
 pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: &mut Vec<Rest>) {
     const MOST: usize = LITLEN_BITS as usize;
     let mut ones = [Rest::default(); 256];
-    // Where in `ones` and `twos` the words of a number of bits start.
+    // The indices in `ones` and `twos` at which the words of a number of bits start.
     let mut one_starts = [0; MOST + 2];
     let mut two_starts = [0; MOST + 2];
     twos.clear();
@@ -260,10 +260,10 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
         // Whether a third literal may fit.
         let may_grow = bits + shortest <= MOST;
         for first in 1..bits {
-            let of = |starts: &[usize], bits: usize| starts[bits]..starts[bits + 1];
-            let firsts = &ones[of(&one_starts, first)];
+            let range = |starts: &[usize], bits: usize| starts[bits]..starts[bits + 1];
+            let firsts = &ones[range(&one_starts, first)];
             let rest = bits - first;
-            each_of(firsts, &ones[of(&one_starts, rest)], |one, two| {
+            for_each_pair(firsts, &ones[range(&one_starts, rest)], |one, two| {
                 let word = one.word | two.word << first;
                 let entry = one.first() + two.entry;
                 table[word as usize % (1 << MOST)] = entry + bits as u32;
@@ -274,7 +274,7 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
                     });
                 }
             });
-            each_of(firsts, &twos[of(&two_starts, rest)], |one, two| {
+            for_each_pair(firsts, &twos[range(&two_starts, rest)], |one, two| {
                 let word = one.word | two.word << first;
                 table[word as usize % (1 << MOST)] = one.first() + two.entry + bits as u32;
             });
@@ -285,7 +285,7 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
 
 /// Calls `with` for every pair; the longer list makes the inner loop.
 #[inline(always)]
-fn each_of(firsts: &[Rest], seconds: &[Rest], mut with: impl FnMut(Rest, Rest)) {
+fn for_each_pair(firsts: &[Rest], seconds: &[Rest], mut with: impl FnMut(Rest, Rest)) {
     if firsts.len() < seconds.len() {
         for &first in firsts {
             seconds.iter().for_each(|&second| with(first, second));

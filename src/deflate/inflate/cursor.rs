@@ -1,4 +1,4 @@
-//! The fast loops of inflating: literals, several a look-up, and matches, while there is ample input
+//! The fast loops of inflating: several literals per look-up, and matches, while there is ample input
 //! and output.
 
 use super::BitReader;
@@ -60,8 +60,8 @@ per_level! {
                 ended = cursor.other();
             }
         }
-        let place = cursor.position();
-        caller.return_to(place);
+        let position = cursor.position();
+        caller.move_to(position);
         ended
     }
 }
@@ -83,14 +83,14 @@ per_level! {
                 ended[1] = b.other();
             }
         }
-        let places = (a.position(), b.position());
-        one.return_to(places.0);
-        two.return_to(places.1);
+        let (first, second) = (a.position(), b.position());
+        one.move_to(first);
+        two.move_to(second);
         ended
     }
 }
 
-/// A place in the middle of a compressed block, in as few variables as a loop can keep in registers.
+/// A position in the middle of a compressed block, in as few variables as a loop can keep in registers.
 pub struct Cursor<'a, 'b, T> {
     pub tables: &'a Tables,
     pub bits: BitReader,
@@ -99,6 +99,24 @@ pub struct Cursor<'a, 'b, T> {
     pub at: usize,
     /// The table's entry for the next bits: looked up before `bits` is filled, to save the wait.
     pub entry: Entry,
+}
+
+/// The fields of a cursor that a loop changes.
+struct Position<'b> {
+    bits: BitReader,
+    input: &'b [u8],
+    at: usize,
+    entry: Entry,
+}
+
+/// The position at which a cursor has stopped.
+pub struct CursorEnd<'b> {
+    /// The bits that are read but not decoded.
+    pub bits: BitReader,
+    /// The rest of the input.
+    pub input: &'b [u8],
+    /// The index in the output of the next symbol.
+    pub at: usize,
 }
 
 impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
@@ -130,19 +148,27 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
         }
     }
 
-    /// The fields that change on the way.
+    /// The fields that a loop changes.
     #[inline(always)]
-    fn position(&self) -> (BitReader, &'b [u8], usize, Entry) {
-        (self.bits, self.input, self.at, self.entry)
+    fn position(&self) -> Position<'b> {
+        Position {
+            bits: self.bits,
+            input: self.input,
+            at: self.at,
+            entry: self.entry,
+        }
     }
 
-    /// Moves to where a copy of this cursor has come.
+    /// Moves to the position of a copy of this cursor.
     #[inline(always)]
-    fn return_to(&mut self, position: (BitReader, &'b [u8], usize, Entry)) {
-        (self.bits, self.input, self.at, self.entry) = position;
+    fn move_to(&mut self, position: Position<'b>) {
+        self.bits = position.bits;
+        self.input = position.input;
+        self.at = position.at;
+        self.entry = position.entry;
     }
 
-    /// Moves to another place of the same block.
+    /// Moves to another position of the same block.
     pub fn go_to(&mut self, bits: BitReader, input: &'b [u8], at: usize) {
         (self.bits, self.input, self.at) = (bits, input, at);
         self.bits.refill(&mut self.input);
@@ -161,12 +187,15 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
         Ok(false)
     }
 
-    /// Ends the cursor: the bits read but not decoded, the rest of the input, and the place in the
-    /// output.
-    pub fn leave(self) -> (BitReader, &'b [u8], usize) {
+    /// Ends the cursor.
+    pub fn finish(self) -> CursorEnd<'b> {
         let mut bits = self.bits;
         bits.count &= 63;
-        (bits, self.input, self.at)
+        CursorEnd {
+            bits,
+            input: self.input,
+            at: self.at,
+        }
     }
 
     /// Whether there is enough input and output for a step.
@@ -255,7 +284,7 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
             let symbol = self.output[o - 1];
             self.output[o..o + length].fill(symbol);
         } else {
-            // Of the 16 symbols that are copied, the first `distance` are right.
+            // Only the first `distance` of the 16 copied symbols are right; the next copies overwrite the others.
             let mut i = o;
             while i < o + length {
                 self.output.copy_within(i - distance..i - distance + 16, i);

@@ -1,12 +1,12 @@
-//! The decoder of one stream, fed piece by piece, and of two in turns.
+//! The decoder of one stream, whose input comes in pieces, and of two streams in turns.
 
 use super::bit_reader::BitReader;
 use super::block_header::{Tables, read_lengths};
 use super::codes::{Entry, Fault};
-use super::cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run_both};
+use super::cursor::{AMPLE, Cursor, CursorEnd, ROOM, Symbol, emit, lookup, run_both};
 use super::speculative::Speculation;
 
-/// How far a call of `read` came.
+/// The progress of a call of `read`.
 #[derive(Default)]
 pub struct Step {
     /// Bytes taken from the input.
@@ -22,7 +22,7 @@ enum State {
     /// Before a block's header.
     #[default]
     Start,
-    /// In a stored block, of which this many bytes are to come.
+    /// In a stored block with this many bytes left.
     Stored(usize),
     /// In a compressed block.
     Codes,
@@ -30,7 +30,7 @@ enum State {
     End,
 }
 
-/// A decoder of one deflate stream, fed piece by piece.
+/// A decoder of one deflate stream, whose input comes in pieces.
 #[derive(Default)]
 pub struct Inflater {
     bits: BitReader,
@@ -46,7 +46,7 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// Starts anew before a block; `bits` come before the next input.
+    /// Starts again before a block; `bits` come before the next input.
     pub fn restart(&mut self, bits: BitReader) {
         self.bits = bits;
         self.state = State::Start;
@@ -70,7 +70,7 @@ impl Inflater {
         self.state == State::End
     }
 
-    /// Bits taken from the input and not decoded: they belong to what follows.
+    /// The bits that were read from the input and not decoded: they belong to the data after the block.
     pub fn rest(&self) -> BitReader {
         self.bits
     }
@@ -101,7 +101,7 @@ impl Inflater {
         })
     }
 
-    /// Begins a block. If its header is not all there, keeps what there is and returns false.
+    /// Begins a block. If the input ends before the header does, keeps the input and returns false.
     fn start(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
         let begun = if self.header.is_empty() {
             let mut rest = *input;
@@ -133,23 +133,23 @@ impl Inflater {
         Ok(begun)
     }
 
-    /// As `start`, but takes nothing of a header that is not all there.
+    /// As `start`, but leaves the input alone if it ends before the header does.
     fn begin(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
         let mut bits = self.bits;
         bits.refill_slowly(input);
         if bits.count < 3 {
             return Ok(false);
         }
-        let last = bits.take(1) == 1;
-        match bits.take(2) {
+        let last = bits.read_bits(1) == 1;
+        match bits.read_bits(2) {
             0 => {
                 bits.align();
                 if bits.count < 32 {
                     return Ok(false);
                 }
-                let len = bits.take(16);
-                if bits.take(16) != len ^ 0xFFFF {
-                    return Err("a stored block whose length is damaged");
+                let len = bits.read_bits(16);
+                if bits.read_bits(16) != len ^ 0xFFFF {
+                    return Err("a stored block with a damaged length");
                 }
                 self.state = State::Stored(len);
             }
@@ -187,7 +187,7 @@ impl Inflater {
             return false;
         };
         while left > 0 && self.bits.count >= 8 && *at < output.len() {
-            output[*at] = T::from(self.bits.take(8) as u8);
+            output[*at] = T::from(self.bits.read_bits(8) as u8);
             *at += 1;
             left -= 1;
         }
@@ -233,7 +233,7 @@ impl Inflater {
                 continue;
             }
             let mut bits = self.bits;
-            // Bits above `count` are zero and may complete a word that is not all there: its length tells.
+            // Bits above `count` are zero and may complete a word that the input does not have: check its length.
             let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
                 return if bits.count < 15 {
                     Ok(true)
@@ -287,8 +287,8 @@ impl Inflater {
         }
     }
 
-    /// Copies `length` symbols from `distance` back, as far as the output goes, and keeps the rest for
-    /// the next call.
+    /// Copies `length` symbols from `distance` symbols before, as far as the output goes. The rest is pending
+    /// until the next call.
     fn copy<T: Symbol>(
         &mut self,
         output: &mut [T],
@@ -315,7 +315,8 @@ impl Inflater {
     ) -> Result<bool, Fault> {
         let mut cursor = Cursor::new(&self.tables, self.bits, input, output, *at);
         let ended = self.speculation.run(&mut cursor);
-        (self.bits, *input, *at) = cursor.leave();
+        let end = cursor.finish();
+        (self.bits, *input, *at) = (end.bits, end.input, end.at);
         ended
     }
 }
@@ -347,15 +348,15 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
         Cursor::new(tables, *bits, self.input, self.output, self.from)
     }
 
-    /// Moves to where the cursor came.
-    fn moved(&mut self, (bits, rest, at): (BitReader, &[u8], usize), ended: bool) -> Step {
-        self.inflate.bits = bits;
+    /// Moves to the end of a cursor; `ended` is whether the block has ended there.
+    fn advance(&mut self, end: CursorEnd, ended: bool) -> Step {
+        self.inflate.bits = end.bits;
         if ended {
             self.inflate.end_block();
         }
         Step {
-            used: self.input.len() - rest.len(),
-            made: at - self.from,
+            used: self.input.len() - end.input.len(),
+            made: end.at - self.from,
             needs_input: false,
         }
     }
@@ -370,10 +371,10 @@ pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, F
     if one_ready && two_ready {
         let (mut a, mut b) = (one.cursor(), two.cursor());
         let [a_ended, b_ended] = run_both(&mut a, &mut b);
-        let (a, b) = (a.leave(), b.leave());
+        let (a, b) = (a.finish(), b.finish());
         [
-            a_ended.map(|ended| one.moved(a, ended)),
-            b_ended.map(|ended| two.moved(b, ended)),
+            a_ended.map(|ended| one.advance(a, ended)),
+            b_ended.map(|ended| two.advance(b, ended)),
         ]
     } else {
         [(one, one_ready), (two, two_ready)].map(|(stream, ready)| {

@@ -8,20 +8,22 @@ use super::cursor::{Symbol, emit, lookup};
 /// Table entries of a turn: as many as 56 bits are enough for.
 pub const ENTRIES: usize = 4;
 
-/// Bytes of input that a turn takes at most, and literals that it gives at most.
+/// The most bytes of input that a turn reads.
 pub const TURN_IN: usize = ENTRIES * LITLEN_BITS as usize / 8;
+
+/// The most literals that a turn gives.
 pub const TURN_OUT: usize = ENTRIES * 3;
 
 /// The table of literals and lengths.
 pub type Litlen = [u32; 1 << LITLEN_BITS];
 
-/// A place in a block, for decoding literals.
+/// A position in a block, for decoding literals.
 #[derive(Clone, Copy, Default)]
 pub struct LiteralCursor {
     pub bits: BitReader,
-    /// The input's byte that comes after `bits`.
+    /// The index of the byte of the input after `bits`.
     pub next: usize,
-    /// The output's place for the next literal.
+    /// The index in the output of the next literal.
     pub at: usize,
 }
 
@@ -52,9 +54,9 @@ impl LiteralCursor {
         Some(entry)
     }
 
-    /// Whether literals follow, and bits for a turn are there. A literal whose code word is too long
-    /// for the table is decoded by itself.
-    pub fn goes_on(&mut self, tables: &Tables, input: &[u8], output: &mut [u8]) -> bool {
+    /// Fills `bits` for a turn and returns whether literals follow. Decodes a literal whose code word is too
+    /// long for the table first.
+    pub fn fill_to_literal(&mut self, tables: &Tables, input: &[u8], output: &mut [u8]) -> bool {
         if !self.top_up(input) {
             return false;
         }

@@ -17,9 +17,9 @@ pub const PART: usize = if cfg!(any(miri, all(test, feature = "schedules"))) {
     512 << 10
 };
 
-/// InflatedPart bytes that a part may become. One that becomes more is inflated by the thread that joins
-/// the parts.
-const MOST: usize = 8 * PART;
+/// The most bytes that a part may inflate to on a worker. The thread that joins the parts inflates
+/// larger ones.
+const MAX_PART_OUTPUT: usize = 8 * PART;
 
 /// Symbols inflated between two searches for markers.
 const STRIDE: usize = WINDOW;
@@ -47,7 +47,7 @@ impl PartInput {
     }
 }
 
-/// The memory that a part needs, used again for the next.
+/// The memory that a part needs, reused for the next.
 #[derive(Default)]
 pub struct PartBuffers {
     inflate: Inflater,
@@ -62,8 +62,8 @@ pub struct PartBuffers {
 impl PartBuffers {
     fn prepare(&mut self) {
         if self.marked.is_empty() {
-            self.marked = vec![0; WINDOW + MOST];
-            self.plain = vec![0; WINDOW + MOST];
+            self.marked = vec![0; WINDOW + MAX_PART_OUTPUT];
+            self.plain = vec![0; WINDOW + MAX_PART_OUTPUT];
             for (symbol, marker) in self.marked.iter_mut().zip(MARKER..=u16::MAX) {
                 *symbol = marker;
             }
@@ -118,7 +118,7 @@ impl InflatedPart {
 /// the end of the stream.
 pub struct PartInflater<'a> {
     start: u64,
-    /// The bytes that are left of the part, and of the one after it.
+    /// The remaining bytes of the part, and of the one after it.
     rest: [&'a [u8]; 2],
     /// The bits of the stream at which the next part ends, and at which it starts.
     all: u64,
@@ -138,7 +138,7 @@ impl<'a> PartInflater<'a> {
     /// Starts at bit `start` of the stream. `history` are the last bytes before it, up to 32 KiB; none if
     /// they are not known.
     pub fn new(
-        job: &'a PartInput,
+        input: &'a PartInput,
         start: u64,
         history: Option<&[u8]>,
         buffers: &'a mut PartBuffers,
@@ -148,17 +148,17 @@ impl<'a> PartInflater<'a> {
         if let Some(history) = history {
             buffers.plain[..fresh].copy_from_slice(history);
         }
-        let skip = start.saturating_sub(job.start()) as usize;
-        let mut first = job.part.get(skip / 8..).unwrap_or(&[]);
+        let skip = start.saturating_sub(input.start()) as usize;
+        let mut first = input.part.get(skip / 8..).unwrap_or(&[]);
         let mut bits = BitReader::default();
         bits.refill_slowly(&mut first);
         bits.consume((skip as u32 % 8).min(bits.count));
         buffers.inflate.restart(bits);
         PartInflater {
             start,
-            rest: [first, &job.beyond],
-            all: job.end() + job.beyond.len() as u64 * 8,
-            next: job.end(),
+            rest: [first, &input.beyond],
+            all: input.end() + input.beyond.len() as u64 * 8,
+            next: input.end(),
             buffers,
             marked: WINDOW,
             plain: fresh,
@@ -168,8 +168,8 @@ impl<'a> PartInflater<'a> {
         }
     }
 
-    /// Inflates all of it.
-    pub fn all(mut self) -> Result<InflatedPart> {
+    /// Inflates all of the part.
+    pub fn inflate_all(mut self) -> Result<InflatedPart> {
         while self.end.is_none() {
             self.step()?;
             self.check_room()?;
@@ -178,7 +178,7 @@ impl<'a> PartInflater<'a> {
     }
 
     /// Inflates two parts in turns.
-    pub fn both(mut pair: [PartInflater; 2]) -> [Result<InflatedPart>; 2] {
+    pub fn inflate_both(mut pair: [PartInflater; 2]) -> [Result<InflatedPart>; 2] {
         let mut faults = [const { None }; 2];
         let [one, two] = &mut pair;
         while one.end.is_none() && two.end.is_none() {
@@ -200,13 +200,14 @@ impl<'a> PartInflater<'a> {
         }
         let [one, two] = pair;
         let [first, second] = faults;
-        let rest =
-            |run: PartInflater, fault: Option<anyhow::Error>| fault.map_or_else(|| run.all(), Err);
+        let rest = |run: PartInflater, fault: Option<anyhow::Error>| {
+            fault.map_or_else(|| run.inflate_all(), Err)
+        };
         [rest(one, first), rest(two, second)]
     }
 
-    /// Inflates with known history, and hands all bytes to `take`, however many there are.
-    pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<InflatedPart> {
+    /// Inflates all of the part, whose history must be known, and passes all bytes to `take`, however many there are.
+    pub fn inflate_to(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<InflatedPart> {
         while self.end.is_none() {
             if self.plain == self.buffers.plain.len() {
                 take(&self.buffers.plain[self.fresh..])?;
@@ -250,7 +251,7 @@ impl<'a> PartInflater<'a> {
         }
     }
 
-    /// Moves on by what a stream did.
+    /// Advances by a step of a stream.
     fn advance(&mut self, step: Step) -> Result<()> {
         self.rest[0] = &self.rest[0][step.used..];
         if step.needs_input {
@@ -262,7 +263,7 @@ impl<'a> PartInflater<'a> {
         } else {
             self.marked += step.made;
             if step.made > 0 && self.marked.is_multiple_of(STRIDE) {
-                self.look_for_markers();
+                self.switch_to_plain_if_possible();
             }
         }
         let inflate = &self.buffers.inflate;
@@ -277,7 +278,7 @@ impl<'a> PartInflater<'a> {
     }
 
     /// Continues with plain bytes if no match can refer to a marker any more.
-    fn look_for_markers(&mut self) {
+    fn switch_to_plain_if_possible(&mut self) {
         let last = &self.buffers.marked[self.marked - WINDOW..self.marked];
         if last.iter().all(|&symbol| symbol < MARKER) {
             for (byte, &symbol) in self.buffers.plain.iter_mut().zip(last) {

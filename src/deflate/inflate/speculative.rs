@@ -20,36 +20,40 @@ use crate::image::simd::per_level;
 /// Speculative cursors. More would not be faster: two and the decoder's own keep a processor busy.
 const SPECULATIVE: usize = 2;
 
-/// Bytes of input from one cursor to the next, at least and at most.
-const NEAREST: usize = 256;
-const FARTHEST: usize = 8 << 10;
+/// The fewest bytes of input from one cursor to the next.
+const MIN_DISTANCE: usize = 256;
+
+/// The most bytes of input from one cursor to the next.
+const MAX_DISTANCE: usize = 8 << 10;
 
 /// Literals that a speculative cursor can keep.
-const MOST: usize = 16 << 10;
+const MAX_LITERALS: usize = 16 << 10;
 
 /// Table entries after its start at which a speculative cursor can be met; on average eight are
 /// needed.
 const MARKS: usize = 48;
 
-/// Attempts that are skipped, at most, after some that gained little.
-const PAUSE: usize = 63;
+/// The most attempts that are skipped after attempts that gained little.
+const MAX_PAUSE: usize = 63;
 
 /// The memory of the speculative cursors, and what the stream has been like so far.
 pub struct Speculation {
-    literals: Box<[[u8; MOST]; SPECULATIVE]>,
+    literals: Box<[[u8; MAX_LITERALS]; SPECULATIVE]>,
     marks: [[Mark; MARKS]; SPECULATIVE],
-    /// Compressed bytes of the block before, and of this one so far.
+    /// Compressed bytes of the block before.
     before: usize,
+    /// Compressed bytes of this block so far.
     used: usize,
-    /// Attempts still to be skipped, and how many will be skipped after the next failure.
+    /// Attempts that are still to be skipped.
     pause: usize,
+    /// Attempts that will be skipped after the next failure.
     next_pause: usize,
 }
 
 impl Default for Speculation {
     fn default() -> Speculation {
         Speculation {
-            literals: Box::new([[0; MOST]; SPECULATIVE]),
+            literals: Box::new([[0; MAX_LITERALS]; SPECULATIVE]),
             marks: [[Mark::default(); MARKS]; SPECULATIVE],
             before: 0,
             used: 0,
@@ -70,19 +74,17 @@ struct Mark {
 per_level! {
     highest Avx2;
 
-    /// Gives each cursor up to `turns` turns. Returns false if it ended early, because a cursor met
+    /// Gives each cursor up to `turns` turns. The first is the decoder's own. Returns false if it ended early, because a cursor met
     /// something that is not a literal.
     fn take_turns[T: Symbol](
         turns: usize,
-        from: (&Litlen, &[u8]),
-        decoder: (&mut LiteralCursor, &mut [T]),
-        speculative: (
-            &mut [LiteralCursor; SPECULATIVE],
-            &mut [[u8; MOST]; SPECULATIVE],
-        ),
+        litlen: &Litlen,
+        input: &[u8],
+        first: &mut LiteralCursor,
+        output: &mut [T],
+        others: &mut [LiteralCursor; SPECULATIVE],
+        literals: &mut [[u8; MAX_LITERALS]; SPECULATIVE],
     ) -> bool {
-        let ((litlen, input), (first, output)) = (from, decoder);
-        let (others, literals) = speculative;
         // Copies, which the loop can keep in registers.
         let (mut one, mut more) = (*first, *others);
         let gives = |entry: Option<Entry>| entry.is_some_and(|entry| entry.literals() > 0);
@@ -101,12 +103,13 @@ per_level! {
     }
 }
 
-/// How many turns all cursors can take before the first has gone `distance` bytes, or input or output
-/// ends.
+/// How many turns all cursors can have before the first has moved `distance` bytes, or input or output
+/// ends. The output has room for `output` symbols.
 fn turns(
     distance: usize,
     input: &[u8],
-    (first, output): (&LiteralCursor, usize),
+    output: usize,
+    first: &LiteralCursor,
     others: &[LiteralCursor; SPECULATIVE],
 ) -> usize {
     // In the end all literals go to the output, and a match may follow between them.
@@ -115,13 +118,13 @@ fn turns(
     let way = distance.saturating_sub(first.next).div_ceil(TURN_IN);
     others.iter().fold(way.min(room), |turns, other| {
         let input = input.len().saturating_sub(other.next + 8) / TURN_IN;
-        let room = (MOST - 2 * TURN_OUT).saturating_sub(other.at) / TURN_OUT;
+        let room = (MAX_LITERALS - 2 * TURN_OUT).saturating_sub(other.at) / TURN_OUT;
         turns.min(input).min(room)
     })
 }
 
 impl Speculation {
-    /// As `cursor::run`, speculatively where that pays.
+    /// As `cursor::run`, with speculative cursors if that pays.
     pub fn run<T: Symbol>(&mut self, cursor: &mut Cursor<T>) -> Result<bool, Fault> {
         let start = cursor.input.len();
         let mut ended = Ok(false);
@@ -143,7 +146,7 @@ impl Speculation {
         }
     }
 
-    /// The bytes from one cursor to the next, or none if speculation would not pay. The cursors share
+    /// The bytes from one cursor to the next, or `None` if speculation would not pay. The cursors share
     /// the rest of the block, of which `used` bytes are read; it is expected to be as long as the one
     /// before.
     fn distance<T>(&mut self, used: usize, cursor: &Cursor<T>) -> Option<usize> {
@@ -152,9 +155,9 @@ impl Speculation {
         } else {
             usize::MAX
         };
-        let distance = (rest.min(cursor.input.len()) / (1 + SPECULATIVE)).min(FARTHEST);
+        let distance = (rest.min(cursor.input.len()) / (1 + SPECULATIVE)).min(MAX_DISTANCE);
         let room = ROOM + 2 * (1 + SPECULATIVE) * distance;
-        if distance < NEAREST || cursor.output.len() - cursor.at < room {
+        if distance < MIN_DISTANCE || cursor.output.len() - cursor.at < room {
             return None;
         }
         if self.pause > 0 {
@@ -183,19 +186,22 @@ impl Speculation {
                 next: input.len() - cursor.input.len(),
                 at: cursor.at,
             };
-            let turns = turns(distance, input, (&first, cursor.output.len()), &speculative);
+            let turns = turns(distance, input, cursor.output.len(), &first, &speculative);
             together = turns > 0
                 && take_turns(
                     turns,
-                    (&cursor.tables.litlen, input),
-                    (&mut first, cursor.output),
-                    (&mut speculative, &mut self.literals),
+                    &cursor.tables.litlen,
+                    input,
+                    &mut first,
+                    cursor.output,
+                    &mut speculative,
+                    &mut self.literals,
                 );
             cursor.go_to(first.bits, &input[first.next..], first.at);
             if turns > 0 && !together {
                 let others = speculative.iter_mut().zip(self.literals.iter_mut());
                 together = others.fold(true, |all, (other, literals)| {
-                    other.goes_on(cursor.tables, input, literals) && all
+                    other.fill_to_literal(cursor.tables, input, literals) && all
                 });
             }
             // The decoder continues after a match; where a speculative cursor has stopped, this ends.
@@ -223,10 +229,10 @@ impl Speculation {
             }
             joined += count;
         }
-        // One failure is chance, several in a row are a stream of another kind.
+        // One failure is chance; several in a row show that the stream is not mostly literals.
         if joined < SPECULATIVE * distance / 2 {
             self.pause = self.next_pause;
-            self.next_pause = (2 * self.next_pause + 1).min(PAUSE);
+            self.next_pause = (2 * self.next_pause + 1).min(MAX_PAUSE);
         } else {
             self.next_pause = 0;
         }
@@ -241,7 +247,7 @@ impl Speculation {
             ..LiteralCursor::default()
         };
         for marks in self.marks[k].chunks_mut(ENTRIES) {
-            other.goes_on(cursor.tables, cursor.input, literals);
+            other.fill_to_literal(cursor.tables, cursor.input, literals);
             for mark in marks {
                 *mark = Mark {
                     bit: bit(other.next, other.bits),
@@ -341,7 +347,7 @@ mod tests {
         let expected: Vec<T> = symbols.iter().map(|&symbol| T::from(symbol)).collect();
         let mut tables = Tables::default();
         tables.set(lengths, &[1])?;
-        for distance in [NEAREST, 1001, 4096] {
+        for distance in [MIN_DISTANCE, 1001, 4096] {
             let mut output = vec![T::from(0xA5); symbols.len()];
             let mut cursor = Cursor::new(&tables, BitReader::default(), &input, &mut output, 0);
             let mut speculation = Speculation::default();

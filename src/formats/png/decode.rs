@@ -155,7 +155,7 @@ impl Decoder for PngDecoder<'_> {
         let threads = rayon::current_num_threads();
         let push = |bytes: &[u8]| band.push(bytes, |_, rows| take(rows)).map(drop);
         if !plainly && parallel::is_worth(self.source.len(), total, threads) {
-            parallel::each(data, total, threads, push)?.finish()?;
+            parallel::inflate(data, total, threads, push)?.finish()?;
         } else {
             ScanlineInflater::new(data).inflate_all(total, push)?;
         }
@@ -252,7 +252,7 @@ impl PngDecoder<'_> {
         let data = self.prelude.image_data(self.source)?;
         let mut rows = Unfilterer::new(image, RowLayout::new(&self.shape));
         let inflated = rayon::in_place_scope(|scope| {
-            parallel::each(data, total, threads, |bytes| {
+            parallel::inflate(data, total, threads, |bytes| {
                 if threads < MIN_THREADS_TO_UNFILTER_APART {
                     rows.push(bytes)
                 } else {
@@ -275,7 +275,7 @@ impl PngDecoder<'_> {
         let threads = rayon::current_num_threads();
         let push = |bytes: &[u8]| passes.push(bytes);
         if parallel::is_worth(self.source.len(), total, threads) {
-            parallel::each(data, total, threads, push)?.finish()?;
+            parallel::inflate(data, total, threads, push)?.finish()?;
         } else {
             self.inflate_serially(data, push)?;
         }
@@ -410,7 +410,7 @@ mod tests {
                 let mut samples = Samples::any(&shape)?;
                 let mut rows = Unfilterer::new(samples.as_bytes_mut(), layout);
                 let data = prelude.image_data(&source)?;
-                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
+                parallel::inflate(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
                     .finish()?;
                 ensure!(Image::new(shape, samples) == image, "{threads} threads");
             }

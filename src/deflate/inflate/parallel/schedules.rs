@@ -1,14 +1,17 @@
 //! The parallel inflater under every schedule.
 
-use super::{Input, PART, each};
+use super::{Input, PART, inflate};
 use crate::deflate::compress::{BitWriter, Matcher, Shortest, flush};
 use crate::deflate::zlib::HEADER;
 use crate::os::sync::explore::explore;
 use anyhow::{Result, ensure};
 use std::sync::LazyLock;
 
-/// What comes out, and the stream that it comes out of.
-type Stream = (Vec<u8>, Vec<u8>);
+/// A zlib stream, and the bytes that it inflates to.
+struct Stream {
+    plain: Vec<u8>,
+    compressed: Vec<u8>,
+}
 
 /// Noise, and matches far and near: parts refer to the ones before them.
 static STREAM: LazyLock<Stream> = LazyLock::new(|| {
@@ -28,9 +31,9 @@ static STREAM: LazyLock<Stream> = LazyLock::new(|| {
     Matcher::default().compress(&plain, 0..plain.len(), Shortest::Four, &mut stream);
     flush(true, &mut stream);
     stream.extend(&simd_adler32::adler32(&&plain[..]).to_be_bytes());
-    let stream = stream.bytes().to_vec();
-    assert!(stream.len() > 11 * PART, "{} bytes", stream.len());
-    (plain, stream)
+    let compressed = stream.bytes().to_vec();
+    assert!(compressed.len() > 11 * PART, "{} bytes", compressed.len());
+    Stream { plain, compressed }
 });
 
 /// The stream in pieces of odd sizes, which ends, or fails at a byte.
@@ -42,7 +45,7 @@ struct Pieces {
 impl Input for Pieces {
     fn peek(&mut self) -> Result<&[u8]> {
         ensure!(self.fails.is_none_or(|at| self.at < at), "cannot be read");
-        let rest = &STREAM.1[self.at..];
+        let rest = &STREAM.compressed[self.at..];
         Ok(&rest[..rest.len().min(777)])
     }
 
@@ -60,7 +63,7 @@ fn inflated(fails: Option<usize>, most: usize) -> Result<Vec<u8>> {
         out.extend_from_slice(bytes);
         Ok(())
     };
-    each(Pieces { at: 0, fails }, STREAM.0.len(), 3, take)?;
+    inflate(Pieces { at: 0, fails }, STREAM.plain.len(), 3, take)?;
     Ok(out)
 }
 
@@ -69,7 +72,7 @@ fn inflated(fails: Option<usize>, most: usize) -> Result<Vec<u8>> {
 fn parts_are_joined_in_order() {
     LazyLock::force(&STREAM);
     explore(60, || {
-        assert!(inflated(None, usize::MAX).expect("whole") == STREAM.0);
+        assert!(inflated(None, usize::MAX).expect("whole") == STREAM.plain);
     });
 }
 
@@ -82,7 +85,7 @@ fn a_failure_ends_all_threads() {
         assert_eq!(error.to_string(), "cannot be read");
     });
     explore(60, || {
-        let error = inflated(None, STREAM.0.len() / 2).expect_err("not all is taken");
+        let error = inflated(None, STREAM.plain.len() / 2).expect_err("not all is taken");
         assert_eq!(error.to_string(), "enough");
     });
 }

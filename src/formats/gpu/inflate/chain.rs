@@ -421,10 +421,10 @@ impl Pass<'_, '_> {
         if bits.count < at % 8 + 3 {
             return Err(corrupt());
         }
-        bits.take(at % 8);
-        let last = bits.take(1) == 1;
+        bits.read_bits(at % 8);
+        let last = bits.read_bits(1) == 1;
         let mut lengths = [0; 320];
-        let (litlens, dists) = match bits.take(2) {
+        let (litlens, dists) = match bits.read_bits(2) {
             0 => {
                 let end = self.pass_stored_block(at, bounds)?;
                 return Ok(PassedBlock { end, last });

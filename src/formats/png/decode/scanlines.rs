@@ -281,7 +281,7 @@ impl<'a> ScanlineInflater<'a> {
         for _ in 0..4 {
             let byte = match bits.count {
                 0 => self.byte()?,
-                _ => bits.take(8) as u8,
+                _ => bits.read_bits(8) as u8,
             };
             sum = sum << 8 | u32::from(byte);
         }
