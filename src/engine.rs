@@ -187,7 +187,7 @@ pub fn with_fallback<T: HasWarnings>(
     if !error.is::<Failed>() {
         return Err(error);
     }
-    if !can_repeat || !devices.falls_back() {
+    if !can_repeat || !devices.fall_back_to_cpu() {
         return Err(devices.unusable_if_lost(error));
     }
     let mut done = attempt()?;

@@ -67,17 +67,17 @@ impl FromStr for Choice {
     }
 }
 
-/// Marks an error as "the demanded GPU cannot be used": exit status 3.
+/// Marks an error as "the requested GPU cannot be used": exit status 3.
 #[derive(Debug, Error)]
 #[error("the GPU is not usable")]
 pub struct Unusable;
 
-/// Marks an error as a GPU's, during its work.
+/// Marks an error as a failure of a GPU during its work.
 #[derive(Debug, Error)]
 #[error("the GPU failed")]
 pub struct Failed;
 
-/// Marks an error as "device memory cannot hold this amount": a smaller piece may fit.
+/// Marks an error as "there is not so much free device memory": a smaller amount may be available.
 #[derive(Debug, Error)]
 #[error("the GPU's memory does not suffice")]
 pub struct NoMemory;
@@ -106,7 +106,7 @@ impl Devices {
         Devices::in_set(choice, gpus.clone(), Some(worker))
     }
 
-    /// Devices that are never started: they say where work would be done.
+    /// Devices that are never started, for a plan: they only name the device that would do the work.
     pub fn idle(choice: Choice) -> Devices {
         Devices::in_set(choice, Arc::new(GpuSet::idle(choice)), None)
     }
@@ -127,7 +127,7 @@ impl Devices {
     }
 
     /// The GPU that runs `work`, or `None` for the CPU, and a line with the choice and its reason.
-    /// If `auto` takes the CPU by its estimate, CUDA is not initialised.
+    /// If `auto` chooses the CPU by its estimate, CUDA is not initialised.
     pub fn choose(&self, work: &Work, timeline: &mut Timeline) -> Result<(Option<&Gpu>, String)> {
         let situation = self.situation();
         if situation.starting {
@@ -139,7 +139,7 @@ impl Devices {
         })
     }
 
-    /// What is known of the devices now.
+    /// The state of the devices that a choice depends on.
     fn situation(&self) -> Situation {
         let worker = self.worker.is_some();
         Situation {
@@ -195,17 +195,17 @@ impl Devices {
         Ok(self.choose(work, timeline)?.0)
     }
 
-    /// Bytes of samples a second that one core decoded of the images before, of those that a GPU could decode; 0 before any.
+    /// The bytes of samples per second that one core decoded, of images that a GPU could have decoded; 0 before the first.
     pub fn rate(&self) -> f64 {
         self.gpus.rate()
     }
 
-    /// Takes the time into account in which the host decoded an image that a GPU could have decoded.
+    /// Learns the time in which the host decoded an image that a GPU could have decoded.
     pub fn learn(&self, bytes: usize, time: Duration) {
         self.gpus.learn(bytes, time);
     }
 
-    /// How lines name a GPU.
+    /// The line that names a GPU.
     pub fn line(&self, gpu: &Gpu) -> String {
         choice::gpu_line(self.choice, &gpu.name)
     }
@@ -220,8 +220,9 @@ impl Devices {
         self.choice == Choice::Auto && has_driver()
     }
 
-    /// Whether the CPU may repeat work that failed on a GPU; from then on it does all work.
-    pub fn falls_back(&self) -> bool {
+    /// After a failure of the GPU: with `auto`, gives all further work to the CPU and returns true; the CPU may then repeat the
+    /// work that failed. Returns false if a GPU was requested.
+    pub fn fall_back_to_cpu(&self) -> bool {
         let auto = self.choice == Choice::Auto;
         if auto {
             self.broken.store(true, Ordering::Relaxed);
@@ -238,9 +239,10 @@ impl Devices {
     /// more, marked as `Unusable`.
     pub fn unusable_if_lost(&self, error: anyhow::Error) -> anyhow::Error {
         let lost = self.gpu.get().is_some_and(|gpu| gpu.wait().is_err());
-        match lost && matches!(self.choice, Choice::Gpu(_)) {
-            true => error.context(Unusable),
-            false => error,
+        if lost && matches!(self.choice, Choice::Gpu(_)) {
+            error.context(Unusable)
+        } else {
+            error
         }
     }
 

@@ -37,7 +37,7 @@ PLANTED = [
         "src/gpu/slots.rs",
         "let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);\n        *free += 1;\n        self.0.freed.notify_one();",
         "self.0.freed.notify_one();\n        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;",
-        "gpu::slots::schedules::no_place_is_given_twice_and_none_is_lost",
+        "gpu::slots::schedules::no_slot_is_given_twice_and_none_is_lost",
     ),
     (
         "looking and taking are two steps",

@@ -227,7 +227,7 @@ mod tests {
         let work = |item, resources: &Resources| {
             let failed_before = resources.devices.has_failed();
             if item == 0 {
-                assert!(resources.devices.falls_back());
+                assert!(resources.devices.fall_back_to_cpu());
             }
             if item == 1 {
                 workers.leave_gpus();

@@ -101,8 +101,8 @@ impl<'a> Executor<'a> {
     fn enter(&mut self, gpu: &Gpu) -> bool {
         if self.slot.is_none() {
             self.slot = match self.devices.may_avoid_waiting() {
-                true => gpu.slots.try_take(),
-                false => Some(gpu.slots.take()),
+                true => gpu.slots.try_acquire(),
+                false => Some(gpu.slots.acquire()),
             };
         }
         self.slot.is_some()

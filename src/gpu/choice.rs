@@ -1,5 +1,5 @@
-//! The choice between the CPU and a GPU, and the sentence that gives its reason. All that is known
-//! of the GPUs is passed in, so that the choice can be tested without one.
+//! The choice between the CPU and a GPU, and the line that gives its reason. Everything known about
+//! the GPUs is passed in, so that the choice can be tested without one.
 
 use super::{Choice, Work, estimate};
 use anyhow::Result;
@@ -7,18 +7,18 @@ use anyhow::Result;
 /// Why no GPU can be used on a machine without its driver.
 pub const NO_DRIVER: &str = "no NVIDIA driver on this machine (libcuda.so.1 not found)";
 
-/// What is known of the devices when one is chosen.
+/// The state of the devices when one is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
     /// The CPU's threads, which share the work.
     pub threads: usize,
-    /// Whether a GPU has failed: `auto` then takes the CPU.
+    /// Whether a GPU has failed: `auto` then chooses the CPU.
     pub broken: bool,
-    /// Whether a batch must still wait for its GPUs: `auto` then takes the CPU.
+    /// Whether a batch must still wait for its GPUs: `auto` then chooses the CPU.
     pub starting: bool,
     /// Whether CUDA has been started, so that its start costs no more time.
     pub started: bool,
-    /// Whether the machine has a driver of GPUs.
+    /// Whether the machine has the NVIDIA driver.
     pub driver: bool,
 }
 
@@ -45,13 +45,14 @@ pub fn choose<G>(
         }
         Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU failed".into()),
         Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU was started".into()),
-        // An estimate for a GPU that is not there helps nobody.
+        // An estimate for a GPU that the machine does not have is of no use.
         Choice::Auto if !situation.driver => on_cpu(format!("chosen by auto: {NO_DRIVER}")),
         Choice::Auto => {
             let (cpu, gpu) = estimate(work, situation.threads, situation.started);
-            let start = match situation.started {
-                true => "",
-                false => " including start-up",
+            let start = if situation.started {
+                ""
+            } else {
+                " including start-up"
             };
             let compared = format!(
                 "{:.1} ms estimated, {:.1} for the GPU{start}",
@@ -73,7 +74,7 @@ pub fn choose<G>(
     }
 }
 
-/// How a line names a GPU; with its number if the user gave one.
+/// The name of a GPU in a line, with its number if the user gave one.
 pub fn gpu_line(choice: Choice, name: &str) -> String {
     match choice {
         Choice::Gpu(_) => format!("GPU {} ({name})", choice.ordinal()),

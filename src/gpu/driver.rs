@@ -1,7 +1,8 @@
-//! One NVIDIA GPU: its context, device memory, pinned host memory, kernels, launches and events, a file
-//! each. These files hold every driver call with a pointer. They know no operation; `job.rs` queues these calls in order and
-//! times them. `unsafe` code elsewhere: launches of kernels that find addresses in memory, each beside the code that fills that
-//! memory; SIMD; closing a file that is still open (`os/unfinished.rs`); and the environment (`cli/entry.rs`).
+//! One NVIDIA GPU: its context, device memory, pinned host memory, kernels, launches and events, a file each. These files have
+//! every call of the driver that takes a pointer. They know no operation; `job.rs` queues the calls in order and times them.
+//!
+//! There is `unsafe` code elsewhere, too: launches of kernels that trust the content of memory, each beside the code that fills
+//! this memory; SIMD; closing a file that is still open (`os/unfinished.rs`); and the environment (`cli/entry.rs`).
 
 mod allocator;
 mod budget;

@@ -1,4 +1,4 @@
-//! How long each device takes for an image, from what it must move; the rates were measured.
+//! Estimates the time of each device for an image from the bytes that it must move. The rates were measured.
 
 use std::env;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 /// The bytes that an operation on one image makes each device move.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
-    /// Bytes read plus bytes written by the operation's passes over the samples.
+    /// Bytes read plus bytes written when the operation reads or writes the samples.
     pub touched: u64,
     /// Bytes copied to the GPU and back.
     pub transferred: u64,
@@ -14,7 +14,7 @@ pub struct Work {
     pub compressed: u64,
     /// Bytes of samples decoded from deflate data, by the host or by the GPU; 0 if only the host can.
     pub decoded: u64,
-    /// Bytes of samples a second that one core decoded of images before; 0 before any.
+    /// Bytes of samples per second that one core decoded of images before; 0 before any.
     pub rate: f64,
 }
 
@@ -49,21 +49,21 @@ pub fn worth_starting() -> f64 {
     2.0 * gpu_start()
 }
 
-/// Bytes a second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
+/// Bytes per second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
 /// 5.0 is faster).
 const GPU_TRANSFER: f64 = 15e9;
-/// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory
+/// Bytes per second that one core moves in the CPU passes, up to the limit of a socket's memory
 /// bandwidth.
 const CPU_CORE: f64 = 5e9;
-/// Bytes a second that all cores together move at most.
+/// Bytes per second that all cores together move at most.
 const CPU_ALL: f64 = 60e9;
 
-/// Bytes of samples a second that one core compresses to PNG, and that it copies into a file if a
+/// Bytes of samples per second that one core compresses to PNG, and that it copies into a file if a
 /// GPU has compressed them.
 const CPU_ENCODES: f64 = 0.8e9;
 const GPU_ENCODES: f64 = 3.5e9;
 
-/// Bytes of samples a second that one core decodes, of noise from OpenCV's PNGs (a third of that is usual of other writers), and
+/// Bytes of samples per second that one core decodes, of noise from OpenCV's PNGs (a third of that is usual of other writers), and
 /// for which it reads the file if a GPU decodes it.
 const CPU_DECODES: f64 = 0.5e9;
 const GPU_DECODES: f64 = 3.2e9;

@@ -37,6 +37,15 @@ struct Pending {
     after: CudaEvent,
 }
 
+/// A range of bytes of a buffer.
+#[derive(Clone, Debug)]
+pub struct BufferPart<'b> {
+    /// The buffer.
+    pub buffer: &'b Buffer,
+    /// The range.
+    pub range: Range<usize>,
+}
+
 impl Gpu {
     /// Runs `work` on the pinned memory of an image, and records the times of its copies and
     /// kernels in `timeline`.
@@ -77,7 +86,7 @@ impl Job<'_, '_> {
         self.timeline.host("device memory", 0, || gpu.alloc(len))
     }
 
-    /// Device memory of at least `len` bytes, for what kernels write before they read it.
+    /// Device memory of at least `len` bytes, which kernels must write before they read it.
     pub fn scratch(&mut self, len: usize) -> Result<Buffer> {
         let gpu = self.gpu;
         self.timeline.host("device memory", 0, || gpu.scratch(len))
@@ -101,7 +110,7 @@ impl Job<'_, '_> {
         self.gpu.words(words)
     }
 
-    /// How many multiprocessors the GPU has, by which grids are sized that stay on it.
+    /// The number of multiprocessors of the GPU, for grids whose blocks all run at the same time.
     pub fn multiprocessors(&self) -> u32 {
         self.gpu.multiprocessors()
     }
@@ -116,7 +125,8 @@ impl Job<'_, '_> {
         self.gpu.ordinal()
     }
 
-    /// What is kept on this GPU for `tenant`; made by `make`, which waits for what it queues, if there is nothing yet.
+    /// The data that are kept on this GPU for `tenant`. If there are none yet, `make` makes them, and waits for the work that it
+    /// queues.
     pub fn kept<T: Any + Send + Sync>(
         &mut self,
         tenant: &Tenant,
@@ -261,32 +271,32 @@ impl Job<'_, '_> {
         self.gpu.fill_part(buffer, rest, 0)
     }
 
-    /// Copies parts of buffers contiguously to the beginning of the image's memory, as far as they
-    /// fit; returns the number of bytes used, and a copy of the parts from the first that does not
-    /// fit on. Waits for all queued work.
-    pub fn gather(&mut self, parts: &[(&Buffer, Range<usize>)]) -> Result<(usize, Vec<u8>)> {
+    /// Copies parts of buffers contiguously to the start of the image's memory, as far as they fit. Returns
+    /// the number of bytes used, and the other parts, from the first that does not fit on. Waits for all
+    /// queued work.
+    pub fn gather(&mut self, parts: &[BufferPart]) -> Result<(usize, Vec<u8>)> {
         let mut end = 0;
-        let fit = parts.iter().take_while(|(_, part)| {
-            let fits = end + part.len() <= self.host.len();
-            end += if fits { part.len() } else { 0 };
+        let fit = parts.iter().take_while(|BufferPart { range, .. }| {
+            let fits = end + range.len() <= self.host.len();
+            end += if fits { range.len() } else { 0 };
             fits
         });
         let (inside, outside) = parts.split_at(fit.count());
         self.timed("download", end as u64, Limit::Pcie, |job| {
             let mut at = 0;
-            for (buffer, part) in inside {
-                let to = at..at + part.len();
+            for BufferPart { buffer, range } in inside {
+                let to = at..at + range.len();
                 at = to.end;
-                job.host.download_part(to, buffer, part.start)?;
+                job.host.download_part(to, buffer, range.start)?;
             }
             Ok(())
         })?;
         self.settle()?;
         let mut rest = Vec::new();
-        for (buffer, part) in outside {
+        for BufferPart { buffer, range } in outside {
             let at = rest.len();
-            rest.resize(at + part.len(), 0);
-            self.gpu.fetch_from(buffer, part.start, &mut rest[at..])?;
+            rest.resize(at + range.len(), 0);
+            self.gpu.fetch_from(buffer, range.start, &mut rest[at..])?;
         }
         Ok((end, rest))
     }

@@ -65,7 +65,7 @@ fn nvml() -> Option<nvml_wrapper::Nvml> {
         .ok()
 }
 
-/// GB/s of one lane: transfers a second times the efficiency of the line code, in bytes.
+/// GB/s of one lane: transfers per second times the efficiency of the line code, in bytes.
 fn lane(generation: u32) -> Option<f64> {
     Some(match generation {
         1 => 2.5 * 0.8 / 8.0,

@@ -1,6 +1,6 @@
 //! The embedded kernels, compiled ahead by `kernels/build.sh`: machine code for GPUs from Ampere on, and PTX, which the
-//! driver of any other compiles at the first use and caches. Machine code saves 50 to 130 ms a module. All are embedded
-//! compressed, and a run inflates only what it loads, in 0.1 to 0.3 ms a module.
+//! driver of any other compiles at the first use and caches. Machine code saves 50 to 130 ms per module. All are
+//! embedded compressed, and a run inflates only what it loads, in 0.1 to 0.3 ms per module.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use cudarc::driver::CudaModule;
@@ -8,8 +8,8 @@ use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// One module: the kernels of one source file for one form of pixel, for each GPU generation. A generation is named
-/// as by the compiler, 86 for compute capability 8.6. What it has for it is compressed as a gzip file.
+/// One module: the kernels of one source file for one form of pixel, for each GPU generation. The compiler's number of a
+/// generation is 86 for compute capability 8.6. PTX and machine code are compressed as gzip files.
 struct Embedded {
     /// `normalize.u16_c1`: the source, and the form given in its header; `png_pack` and
     /// `papers/launch` if a source has one form for all pixels.
@@ -37,10 +37,11 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Chooses the embedded form for a GPU's compute capability, (9, 0) for an H100. Errors: a GPU
-    /// older than Pascal (6, 0).
-    pub fn for_capability(capability: (i32, i32)) -> Result<Modules> {
-        let (major, minor) = capability;
+    /// Chooses the embedded form for a GPU's compute capability, 9.0 for an H100.
+    ///
+    /// # Errors
+    /// A GPU older than Pascal (6.0).
+    pub fn for_capability(major: i32, minor: i32) -> Result<Modules> {
         ensure!(
             major >= 6,
             "its compute capability is {major}.{minor}, but 6.0 (Pascal, 2016) or later is required"
@@ -81,12 +82,12 @@ impl Modules {
         let embedded = embedded
             .ok_or_else(|| anyhow!("internal error: no kernels named {name} are embedded"))?;
         let from_ptx = || {
-            let ptx = of(embedded.ptx, ptx_for(self.generation));
+            let ptx = for_generation(embedded.ptx, ptx_for(self.generation));
             let ptx = ptx.ok_or_else(|| anyhow!("no PTX of {name} is embedded"))?;
             load(Ptx::from_src(String::from_utf8(inflated(ptx)?)?))
         };
         let code = code_for(self.generation, MACHINE_CODE);
-        let module = match code.and_then(|generation| of(embedded.code, generation)) {
+        let module = match code.and_then(|generation| for_generation(embedded.code, generation)) {
             // If the driver refuses the machine code, it compiles the PTX instead.
             Some(code) => load(Ptx::from_binary(inflated(code)?)).or_else(|_| from_ptx())?,
             None => from_ptx()?,
@@ -109,13 +110,13 @@ fn ptx_for(generation: u32) -> u32 {
     older.max().unwrap_or(PTX[0])
 }
 
-/// What `embedded` has for a generation.
-fn of<T>(embedded: &[(u32, T)], generation: u32) -> Option<&T> {
-    let mut all = embedded.iter();
-    all.find_map(|(of, what)| (*of == generation).then_some(what))
+/// The embedded form for a generation.
+fn for_generation<T>(forms: &[(u32, T)], generation: u32) -> Option<&T> {
+    let mut forms = forms.iter();
+    forms.find_map(|(known, form)| (*known == generation).then_some(form))
 }
 
-/// What a gzip file of less than 4 GiB holds: its last four bytes say how much. Source: RFC 1952, section 2.3.1.
+/// The content of a gzip file of less than 4 GiB, whose last four bytes state the length. Source: RFC 1952, section 2.3.1.
 fn inflated(file: &[u8]) -> Result<Vec<u8>> {
     let (_, length) = file.split_last_chunk().context("no kernels are embedded")?;
     let mut bytes = vec![0; u32::from_le_bytes(*length) as usize];
@@ -124,7 +125,7 @@ fn inflated(file: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is embedded, in words: `machine code for sm_80, …; PTX for compute_60, …`.
+/// The embedded targets as text: `machine code for sm_80, …; PTX for compute_60, …`.
 pub fn embedded_targets() -> String {
     let list = |prefix: &str, generations: &[u32]| {
         let names: Vec<String> = (generations.iter())
@@ -190,6 +191,10 @@ mod tests {
         assert!(own >= 60, "{own} modules");
     }
 
+    fn modules((major, minor): (i32, i32)) -> Modules {
+        Modules::for_capability(major, minor).expect("Pascal or later")
+    }
+
     #[test]
     fn each_gpu_gets_the_newest_code_that_runs_on_it() {
         for (capability, form) in [
@@ -206,14 +211,14 @@ mod tests {
             ((12, 1), "sm_120"),     // GB10
             ((13, 0), "compute_90"),
         ] {
-            let modules = Modules::for_capability(capability).expect("Pascal or later");
+            let modules = modules(capability);
             assert_eq!(modules.form(), form, "{capability:?}");
         }
-        let refused = Modules::for_capability((5, 2)).expect_err("Maxwell");
+        let refused = Modules::for_capability(5, 2).expect_err("Maxwell");
         assert!(refused.to_string().contains("5.2"), "{refused}");
     }
 
-    /// What is handed to the driver, and what comes next where it refuses.
+    /// The code that the driver is given, and the code that comes next if it refuses the first.
     #[test]
     fn a_driver_that_refuses_machine_code_is_given_ptx() {
         let offered = |capability, file: &str, form: &str| {
@@ -224,7 +229,7 @@ mod tests {
                     .push(format!("{code:?}").starts_with("Ptx(Src("));
                 Err(anyhow!("refused"))
             };
-            let modules = Modules::for_capability(capability).expect("Pascal or later");
+            let modules = modules(capability);
             assert!(modules.get(file, form, refusing).is_err());
             offered.into_inner()
         };

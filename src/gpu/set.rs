@@ -17,24 +17,24 @@ pub struct GpuSet {
     choice: Choice,
     /// The number that the driver gives to the first of them.
     first: usize,
-    /// How many GPUs are opened at most.
-    most: usize,
-    /// What is done on each when it has been opened, before others use it.
+    /// The most GPUs that are opened.
+    max_gpus: usize,
+    /// Prepares each GPU when it has been opened, before others use it.
     prepare: fn(&Gpu),
-    /// Seconds that an image must save to be worth their start; infinite where none is. As bits.
+    /// The seconds that an image must save to be worth starting the GPUs; infinite if no image is. As the bits of an f64.
     worth: AtomicU64,
-    /// Bytes of samples a second that one core of the host decodes; 0 where it is not known. As bits.
+    /// The bytes of samples per second that one core of the host decodes; 0 if not known. As the bits of an f64.
     rate: AtomicU64,
     starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
     gpus: OnceLock<Result<Vec<Gpu>>>,
 }
 
 impl GpuSet {
-    /// At most `most` GPUs for `choice`, each made ready by `prepare`; requested ones start at once.
-    pub fn new(choice: Choice, most: usize, prepare: fn(&Gpu)) -> GpuSet {
+    /// At most `max_gpus` GPUs for `choice`, each made ready by `prepare`; requested ones start at once.
+    pub fn new(choice: Choice, max_gpus: usize, prepare: fn(&Gpu)) -> GpuSet {
         let gpus = GpuSet {
             first: visible::first(choice),
-            most,
+            max_gpus,
             prepare,
             ..GpuSet::idle(choice)
         };
@@ -49,7 +49,7 @@ impl GpuSet {
         GpuSet {
             choice,
             first: choice.ordinal(),
-            most: 1,
+            max_gpus: 1,
             prepare: |_| (),
             worth: AtomicU64::new(f64::INFINITY.to_bits()),
             rate: AtomicU64::default(),
@@ -62,7 +62,7 @@ impl GpuSet {
     pub fn again(&self) -> GpuSet {
         GpuSet {
             first: self.first,
-            most: self.most,
+            max_gpus: self.max_gpus,
             prepare: self.prepare,
             ..GpuSet::idle(self.choice)
         }
@@ -74,11 +74,17 @@ impl GpuSet {
             return;
         };
         if starting.is_none() && self.gpus.get().is_none() {
-            let (choice, first, most, prepare) = (self.choice, self.first, self.most, self.prepare);
+            let GpuSet {
+                choice,
+                first,
+                max_gpus,
+                prepare,
+                ..
+            } = *self;
             silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
             let open = move || {
-                let gpus = open_all(choice, first, most)?;
+                let gpus = open_all(choice, first, max_gpus)?;
                 gpus.iter().for_each(prepare);
                 Ok(gpus)
             };
@@ -86,8 +92,8 @@ impl GpuSet {
         }
     }
 
-    /// Tells that `images` are still to come for `workers`: `auto` then starts the GPUs once they would save enough
-    /// time on them all.
+    /// Announces that `images` are still to come for `workers`. With `auto` the GPUs start once they would save enough time on
+    /// all of them.
     pub fn expect(&self, images: usize, workers: usize) {
         let worth = worth_starting() * workers as f64 / images as f64;
         self.worth.store(worth.to_bits(), Ordering::Relaxed);
@@ -101,12 +107,12 @@ impl GpuSet {
         }
     }
 
-    /// Bytes of samples a second that one core decoded of the images before; 0 before any.
+    /// The bytes of samples per second that one core decoded; 0 before the first image.
     pub(super) fn rate(&self) -> f64 {
         f64::from_bits(self.rate.load(Ordering::Relaxed))
     }
 
-    /// Takes the time into account in which the host decoded an image.
+    /// Learns the time in which the host decoded an image.
     pub(super) fn learn(&self, bytes: usize, time: Duration) {
         let rate =
             bytes as f64 / time.as_secs_f64().max(1e-6) / rayon::current_num_threads() as f64;
@@ -203,13 +209,13 @@ fn silence_panics() {
     }));
 }
 
-/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees, but `most` at most.
-fn open_all(choice: Choice, first: usize, most: usize) -> Result<Vec<Gpu>> {
+/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees, but at most `max_gpus`.
+fn open_all(choice: Choice, first: usize, max_gpus: usize) -> Result<Vec<Gpu>> {
     if let Choice::Gpu(Some(_)) = choice {
         return Ok(vec![Gpu::open(first)?]);
     }
     let first = Gpu::open(0)?;
     // Other GPUs are optional; one that cannot be opened is not used.
-    let others = (1..Gpu::count().min(most)).filter_map(|ordinal| Gpu::open(ordinal).ok());
+    let others = (1..Gpu::count().min(max_gpus)).filter_map(|ordinal| Gpu::open(ordinal).ok());
     Ok([first].into_iter().chain(others).collect())
 }

@@ -8,22 +8,22 @@ use crate::os::sync::{Condvar, Mutex, PoisonError};
 use std::sync::Arc;
 
 /// Images that use one GPU at the same time. On an H200 with 16 cores, 12 workers reached 0.96 of
-/// the files a second that 16 reached, 24 only 0.92, and 48 only 0.74.
+/// the files per second that 16 reached, 24 only 0.92, and 48 only 0.74.
 pub const IMAGES: usize = 12;
 
-/// The places for images on one GPU.
+/// The slots for images on one GPU.
 #[derive(Debug)]
 pub struct Slots {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// One of a GPU's places, given back when dropped.
+/// One of a GPU's slots, given back when dropped.
 #[derive(Debug)]
 pub struct Slot(Arc<Slots>);
 
 impl Slots {
-    /// `count` places, all free.
+    /// `count` slots, all free.
     pub fn new(count: usize) -> Arc<Slots> {
         Arc::new(Slots {
             free: Mutex::new(count),
@@ -31,16 +31,16 @@ impl Slots {
         })
     }
 
-    /// A place, as soon as one is free.
-    pub fn take(self: &Arc<Slots>) -> Slot {
+    /// A slot, as soon as one is free.
+    pub fn acquire(self: &Arc<Slots>) -> Slot {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let free = self.freed.wait_while(free, |free| *free == 0);
         *free.unwrap_or_else(PoisonError::into_inner) -= 1;
         Slot(self.clone())
     }
 
-    /// A place, if one is free.
-    pub fn try_take(self: &Arc<Slots>) -> Option<Slot> {
+    /// A slot, if one is free.
+    pub fn try_acquire(self: &Arc<Slots>) -> Option<Slot> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         *free = free.checked_sub(1)?;
         Some(Slot(self.clone()))
@@ -67,7 +67,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let slot = slots.take();
+                        let slot = slots.acquire();
                         let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                         most.fetch_max(now, Ordering::SeqCst);
                         std::thread::yield_now();
@@ -78,9 +78,9 @@ mod tests {
             }
         });
         assert!((1..=3).contains(&most.into_inner()));
-        let taken: Vec<_> = (0..3).map(|_| slots.try_take()).collect();
-        assert!(taken.iter().all(Option::is_some) && slots.try_take().is_none());
+        let taken: Vec<_> = (0..3).map(|_| slots.try_acquire()).collect();
+        assert!(taken.iter().all(Option::is_some) && slots.try_acquire().is_none());
         drop(taken);
-        assert!(slots.try_take().is_some());
+        assert!(slots.try_acquire().is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! What a run tells the driver in the environment, before the driver is loaded, so that it starts and ends
-//! sooner: which GPUs it uses, and how many streams. `main` sets it before it starts a thread; a library sets nothing.
+//! The environment variables for the driver, so that a run starts and ends sooner: which GPUs it uses, and how many
+//! connections. `main` sets them before it starts a thread and before the driver is loaded; the library sets nothing.
 //!
 //! The driver starts every GPU that it sees: on a host with four, a process took 1.25 s with all of them and 0.44 s
 //! with one. And it prepares eight connections to each: on an H200 a process for one image took 331 ms, and
@@ -13,23 +13,25 @@ use std::{env, fs};
 /// The environment variable that lists the GPUs which CUDA sees.
 pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// Bytes of input for each further GPU: less is done by one in the time in which the next starts.
-const BYTES_A_GPU: u64 = 3_000_000_000;
+/// Bytes of input for each further GPU: one GPU processes fewer bytes in the time in which the next one starts.
+const BYTES_PER_GPU: u64 = 3_000_000_000;
 
-/// How many GPUs a batch of so many bytes of input keeps busy.
-fn worth(bytes: u64) -> usize {
-    1 + usize::try_from(bytes / BYTES_A_GPU).unwrap_or(usize::MAX - 1)
+/// The number of GPUs that a batch of so many bytes of input keeps busy.
+fn useful_gpus(bytes: u64) -> usize {
+    1 + usize::try_from(bytes / BYTES_PER_GPU).unwrap_or(usize::MAX - 1)
 }
 
-/// The environment variable that says how many connections CUDA prepares to a GPU, of 1 to 32. Streams that share one
+/// The environment variable with the number of connections that CUDA prepares to a GPU, from 1 to 32. Streams that share one
 /// wait for each other.
 const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-/// Connections for one image, and for a batch.
-const OF_ONE: &str = "2";
-const OF_BATCH: &str = "4";
+/// The connections for one image.
+const CONNECTIONS_OF_ONE: &str = "2";
 
-/// What a run demands of the driver.
+/// The connections for a batch.
+const CONNECTIONS_OF_BATCH: &str = "4";
+
+/// The devices that a run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'a> {
     /// The device that was asked for.
@@ -40,11 +42,11 @@ pub struct Demand<'a> {
     pub shared: bool,
 }
 
-/// The choice whose GPUs alone are shown by now.
+/// The choice whose GPUs are the only visible ones, once `variables` has hidden the others.
 static SHOWN: OnceLock<Choice> = OnceLock::new();
 
-/// The variables to set for a run: as many connections as it needs, unless the user has said how many, and all GPUs
-/// hidden but those that it uses. To be set before anything asks the driver.
+/// The variables to set for a run, before anything calls the driver: as many connections as it needs, unless the user has set
+/// their number, and only the GPUs that it uses.
 pub fn variables(demand: &Demand) -> Vec<(&'static str, String)> {
     let mut variables = Vec::new();
     let Demand {
@@ -57,7 +59,11 @@ pub fn variables(demand: &Demand) -> Vec<(&'static str, String)> {
     }
     let one = matches!(inputs, [input] if !input.is_dir());
     if env::var_os(CONNECTIONS).is_none() {
-        let count = if one { OF_ONE } else { OF_BATCH };
+        let count = if one {
+            CONNECTIONS_OF_ONE
+        } else {
+            CONNECTIONS_OF_BATCH
+        };
         variables.push((CONNECTIONS, count.to_string()));
     }
     let listed = env::var(VISIBLE).ok();
@@ -69,7 +75,7 @@ pub fn variables(demand: &Demand) -> Vec<(&'static str, String)> {
         _ if one || !shared => 1,
         // Names in a list: there may be many.
         [] => usize::MAX,
-        _ if several => worth(inputs.iter().map(|input| bytes(input)).sum()),
+        _ if several => useful_gpus(inputs.iter().map(|input| bytes(input)).sum()),
         _ => usize::MAX,
     };
     if let Some(list) = shown(listed.as_deref(), devices, choice, most) {
@@ -79,7 +85,7 @@ pub fn variables(demand: &Demand) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// The number that the driver has for the first of the GPUs that a choice names.
+/// The driver's number of the first GPU that a choice names.
 pub fn first(choice: Choice) -> usize {
     match SHOWN.get() {
         Some(shown) if *shown == choice => 0,
@@ -87,13 +93,13 @@ pub fn first(choice: Choice) -> usize {
     }
 }
 
-/// Bytes of a file, or of all files in a folder; 0 for what cannot be read, which is reported when it is needed.
+/// The bytes of a file, or of all files in a folder. What cannot be read counts as 0 here, and is reported when it is needed.
 fn bytes(path: &Path) -> u64 {
-    // Of a link to a folder nothing is counted, which may lead back here.
-    let Ok(found) = path.symlink_metadata() else {
+    // A link to a folder counts as 0 bytes, because it may lead back here.
+    let Ok(entry) = path.symlink_metadata() else {
         return 0;
     };
-    if found.is_dir() {
+    if entry.is_dir() {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         return entries.map(|entry| bytes(&entry.path())).sum();
     }
@@ -101,7 +107,7 @@ fn bytes(path: &Path) -> u64 {
         .map_or(0, |file| if file.is_file() { file.len() } else { 0 })
 }
 
-/// The GPUs that the driver has made files for.
+/// The number of GPUs that have a device file.
 fn devices() -> usize {
     let names = fs::read_dir("/dev").into_iter().flatten().flatten();
     let numbered = |name: &str| {
@@ -113,8 +119,8 @@ fn devices() -> usize {
         .count()
 }
 
-/// The value of `VISIBLE` for a run, if it should be another: of the GPUs listed there, or of all
-/// `devices`, the chosen one, or the first few.
+/// The value of `VISIBLE` for a run, if it must change: the chosen GPU, or the first `most`, of those
+/// listed there, or of all `devices`.
 fn shown(listed: Option<&str>, devices: usize, choice: Choice, most: usize) -> Option<String> {
     let all: Vec<String> = match listed {
         Some(list) => list.split(',').map(|name| name.trim().into()).collect(),
@@ -125,7 +131,7 @@ fn shown(listed: Option<&str>, devices: usize, choice: Choice, most: usize) -> O
         Choice::Gpu(Some(number)) => number..number + 1,
         Choice::Gpu(None) | Choice::Auto => 0..most.min(all.len()),
     };
-    // A number that does not exist is the driver's to refuse.
+    // The driver refuses a number that does not exist.
     let used = all.get(used).filter(|used| used.len() < all.len())?;
     Some(used.join(","))
 }
@@ -151,8 +157,8 @@ mod tests {
         assert_eq!(shown(Some("3,1,GPU-6a"), 4, third, 1), some("GPU-6a"));
         assert_eq!(shown(Some("3"), 4, auto, 1), None);
         assert_eq!(shown(Some(""), 4, auto, 1), None);
-        assert_eq!(worth(2_999_999_999), 1);
-        assert_eq!(worth(6_000_000_000), 3);
+        assert_eq!(useful_gpus(2_999_999_999), 1);
+        assert_eq!(useful_gpus(6_000_000_000), 3);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Projecting<'_> {
             let (gpu, why) = devices.choose(&work, &mut timeline)?;
             let medians = match gpu {
                 Some(gpu) => match median_on_gpu(&stack, gpu, &mut timeline) {
-                    Err(error) if devices.falls_back() => {
+                    Err(error) if devices.fall_back_to_cpu() => {
                         self.report_fallback(progress, &error);
                         median(&stack, &mut timeline)?
                     }

@@ -8,7 +8,7 @@ use super::png_crc::{Range as CrcRange, spans};
 use crate::deflate::adler;
 use crate::formats::deflated::{EncodedSegment, EncodedSegments, SegmentLayout};
 use crate::gpu::driver::{Buffer, Kernel};
-use crate::gpu::job::Job;
+use crate::gpu::job::{BufferPart, Job};
 use crate::gpu::launch::common::{BLOCK, WARPS};
 use crate::gpu::launch::png::{Block, DEFLATE_BLOCK, Segment as SegmentRecord};
 use crate::gpu::launch::png_codes::{PngCodes, PngHistogram};
@@ -65,7 +65,7 @@ impl Kernels {
     }
 }
 
-/// An image on its way through the kernels, and their memory.
+/// An image that the kernels compress, and their memory.
 struct DeviceEncoder<'i> {
     image: &'i DeviceImage,
     layout: SegmentLayout,
@@ -319,16 +319,19 @@ fn copy_to_host(
     job: &mut Job,
 ) -> Result<EncodedSegments> {
     let (copies, mut encoded) = plan_copies(segments, job.host_len());
-    let mut parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
-        .map(|copy| {
-            let buffer = match copy.source {
+    let mut parts: Vec<BufferPart> = (copies.into_iter())
+        .map(|copy| BufferPart {
+            buffer: match copy.source {
                 Source::Packed => packed,
                 Source::Filtered => &encoder.filtered,
-            };
-            (buffer, copy.range)
+            },
+            range: copy.range,
         })
         .collect();
-    parts.push((sums, 0..sums.len()));
+    parts.push(BufferPart {
+        buffer: sums,
+        range: 0..sums.len(),
+    });
     let (in_memory, overflow) = job.gather(&parts)?;
     // The checksums are the last part: at the end of the overflow, if there is one, or of the bytes in memory.
     let end = if overflow.is_empty() {

@@ -1,6 +1,6 @@
-//! Where a stream's device memory comes from: the driver, or what the stream's earlier images left.
-//! The driver has one lock for all threads; in a batch a block that is kept saves two calls for each
-//! of some thirty buffers of an image.
+//! The allocator of a stream's device memory. Blocks come from the driver, or from the stream's
+//! earlier images. The driver has one lock for all threads; in a batch a block that is kept saves two
+//! calls for each of some thirty buffers of an image.
 
 use super::budget::{Budget, LIMIT};
 use super::error::{bind, bound_to_give_back, description};
@@ -10,7 +10,7 @@ use cudarc::driver::CudaStream;
 use cudarc::driver::{result, sys};
 use std::sync::{Arc, Mutex};
 
-/// The share of a GPU's memory that one stream keeps at most.
+/// One stream keeps at most this fraction of a GPU's memory: 1 / 256.
 const KEPT_SHARE: usize = 256;
 
 /// Device memory of a known size in bytes.
@@ -20,16 +20,17 @@ pub(super) struct Block {
     size: usize,
 }
 
-/// Gives device memory to the work of one stream.
+/// Allocates device memory for the work of one stream.
 #[derive(Debug)]
 pub(super) struct Allocator {
     stream: Arc<CudaStream>,
     budget: Arc<Budget>,
     /// Whether the driver allocates and frees in the order of the stream's work.
     ordered: bool,
-    /// Blocks that came back, and the most bytes of them that are kept.
+    /// Blocks that were given back.
     kept: Mutex<Vec<Block>>,
-    most: usize,
+    /// The most bytes of blocks that are kept.
+    max_kept: usize,
 }
 
 impl Allocator {
@@ -40,7 +41,7 @@ impl Allocator {
             budget,
             ordered: false,
             kept: Mutex::default(),
-            most: 0,
+            max_kept: 0,
         }
     }
 
@@ -58,7 +59,7 @@ impl Allocator {
             budget,
             ordered,
             kept: Mutex::default(),
-            most: total / KEPT_SHARE,
+            max_kept: total / KEPT_SHARE,
         }
     }
 
@@ -69,22 +70,24 @@ impl Allocator {
 
     /// A block of at least `len` bytes with undefined content. The error is a `NoMemory` if a
     /// smaller amount may be available.
-    pub(super) fn take(&self, len: usize) -> Result<Block> {
-        let size = self.size(len);
-        if let Some(block) = self.take_kept(size) {
+    pub(super) fn allocate(&self, len: usize) -> Result<Block> {
+        let size = self.block_size(len);
+        if let Some(block) = self.reuse_kept(size) {
             return Ok(block);
         }
-        match self.ask(size) {
-            Err(error) if error.is::<NoMemory>() && self.clear() => self.ask(size),
+        match self.allocate_from_driver(size) {
+            Err(error) if error.is::<NoMemory>() && self.free_kept() => {
+                self.allocate_from_driver(size)
+            }
             other => other,
         }
     }
 
-    /// Takes a block back, which is used by no work but what was queued on the stream.
+    /// Gives a block back. Only work that was queued on the stream may still use it.
     pub(super) fn give_back(&self, block: Block) {
         if let Ok(mut kept) = self.kept.lock() {
             let bytes: usize = kept.iter().map(|block| block.size).sum();
-            if bytes + block.size <= self.most {
+            if bytes + block.size <= self.max_kept {
                 kept.push(block);
                 return;
             }
@@ -95,8 +98,8 @@ impl Allocator {
     /// Bytes of the block for a buffer of `len`: whole 16-byte words, since kernels may read to their
     /// end; blocks that may be kept come in eight sizes between two powers of two, so that one
     /// image's block serves the next image, whose data are a little longer.
-    fn size(&self, len: usize) -> usize {
-        let step = match self.most {
+    fn block_size(&self, len: usize) -> usize {
+        let step = match self.max_kept {
             0 => 16,
             _ => (len.next_power_of_two() / 16).max(512),
         };
@@ -104,7 +107,7 @@ impl Allocator {
     }
 
     /// The smallest kept block that is large enough, and not far too large.
-    fn take_kept(&self, size: usize) -> Option<Block> {
+    fn reuse_kept(&self, size: usize) -> Option<Block> {
         let mut kept = self.kept.lock().ok()?;
         let serves = |block: &Block| (size..=2 * size).contains(&block.size);
         let best = kept.iter().enumerate().filter(|(_, block)| serves(block));
@@ -112,26 +115,27 @@ impl Allocator {
         Some(kept.swap_remove(index))
     }
 
-    /// Gives all kept blocks back to the driver; says whether there were any.
-    fn clear(&self) -> bool {
+    /// Gives all kept blocks back to the driver; returns whether there were any.
+    fn free_kept(&self) -> bool {
         let kept = self.kept.lock().map(|mut kept| std::mem::take(&mut *kept));
         let kept = kept.unwrap_or_default();
         kept.iter().for_each(|&block| self.free(block));
         !kept.is_empty()
     }
 
-    fn ask(&self, size: usize) -> Result<Block> {
+    fn allocate_from_driver(&self, size: usize) -> Result<Block> {
         bind(self.stream.context())?;
-        if !self.budget.take(size) {
+        if !self.budget.reserve(size) {
             let refusal = anyhow!("{size} bytes of device memory exceed {LIMIT}");
             return Err(refusal.context(NoMemory));
         }
-        // SAFETY: the call only returns a new address; the bytes there may have any value, and
-        // readers get what copies and kernels have written.
+        // SAFETY: the call only returns a new address. The bytes there may have any value; only bytes
+        // that a copy or a kernel has written are read.
         let pointer = unsafe {
-            match self.ordered {
-                true => result::malloc_async(self.stream.cu_stream(), size),
-                false => result::malloc_sync(size),
+            if self.ordered {
+                result::malloc_async(self.stream.cu_stream(), size)
+            } else {
+                result::malloc_sync(size)
             }
         };
         let pointer = pointer.map_err(|error| {
@@ -151,13 +155,14 @@ impl Allocator {
     fn free(&self, block: Block) {
         self.budget.give_back(block.size);
         if bound_to_give_back(self.stream.context()) {
-            // SAFETY: the address came from `ask`, on this stream, and is freed only here. All work
+            // SAFETY: the address came from `allocate_from_driver`, on this stream, and is freed only here. All work
             // that uses it was queued on this stream, or the driver waits for it. An error means
             // that the context is gone, and the memory with it.
             let _ = unsafe {
-                match self.ordered {
-                    true => result::free_async(block.pointer, self.stream.cu_stream()),
-                    false => result::free_sync(block.pointer),
+                if self.ordered {
+                    result::free_async(block.pointer, self.stream.cu_stream())
+                } else {
+                    result::free_sync(block.pointer)
                 }
             };
         }
@@ -166,6 +171,6 @@ impl Allocator {
 
 impl Drop for Allocator {
     fn drop(&mut self) {
-        self.clear();
+        self.free_kept();
     }
 }

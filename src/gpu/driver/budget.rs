@@ -1,4 +1,4 @@
-//! How much of a GPU's memory may be taken for images.
+//! The limit on a GPU's memory for images.
 
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use std::env;
 use std::sync::Arc;
 
-/// The environment variable that limits the device memory that images may take.
+/// The environment variable that limits the device memory for images.
 pub(super) const LIMIT: &str = "GPUIMG_DEVICE_MEMORY";
 
 /// Bytes of device memory that may still be allocated.
@@ -32,7 +32,8 @@ impl Budget {
         self.whole
     }
 
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    /// Reserves bytes; returns false if there are not so many left.
+    pub(super) fn reserve(&self, bytes: usize) -> bool {
         let less = |left: usize| left.checked_sub(bytes);
         (self
             .left

@@ -1,4 +1,4 @@
-//! A GPU with its context: opened, shared by streams, and asked about itself.
+//! A GPU with its context: it is opened, shared by streams, and describes itself.
 
 use super::allocator::Allocator;
 use super::budget::{Budget, limit};
@@ -43,9 +43,9 @@ pub struct Gpu {
     /// The event pool: events that may be recorded again. Creating an event waits for a lock that
     /// other threads' streams hold: 0.25 ms each with 16 threads, 18 times an image.
     pub(super) events: Mutex<Vec<CudaEvent>>,
-    /// What operations keep in its memory, shared by all streams.
+    /// Data that operations keep in its memory, shared by all streams.
     pub(super) residents: Arc<Residents>,
-    /// The places of the images that use this GPU at the same time, shared by all streams.
+    /// The slots of the images that use this GPU at the same time, shared by all streams.
     pub slots: Arc<Slots>,
     /// `NVIDIA H100 80GB HBM3`, …
     pub name: String,
@@ -84,7 +84,7 @@ impl Gpu {
             let count = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
             Ok(Gpu {
                 name: context.name().map_err(in_words)?,
-                modules: Arc::new(Modules::for_capability(capability)?),
+                modules: Arc::new(Modules::for_capability(capability.0, capability.1)?),
                 kernels: Arc::default(),
                 allocator: Arc::new(Allocator::plain(stream.clone(), budget.clone())),
                 staging: Staging::new(stream.clone()),
@@ -107,16 +107,17 @@ impl Gpu {
     pub fn with_stream(&self, batch: bool) -> Result<Gpu> {
         if batch {
             let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
-            // Threads that wait for the GPU leave their core to threads that decode. Only a hint:
-            // without it they wait as well, but busily.
+            // Threads that wait for the GPU leave their core to threads that decode. This is only a hint: if it is
+            // refused, they spin while they wait.
             // SAFETY: takes two numbers; the device is the context's own.
             let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
         }
         let stream = self.context.new_stream().map_err(in_words)?;
         let budget = self.budget.clone();
-        let allocator = match batch {
-            true => Allocator::keeping(stream.clone(), budget, keep_pool(&self.context)),
-            false => Allocator::plain(stream.clone(), budget),
+        let allocator = if batch {
+            Allocator::keeping(stream.clone(), budget, keep_pool(&self.context))
+        } else {
+            Allocator::plain(stream.clone(), budget)
         };
         Ok(Gpu {
             context: self.context.clone(),
@@ -147,13 +148,13 @@ impl Gpu {
         })
     }
 
-    /// What is kept in this GPU's memory for `tenant`; made by `make` if there is nothing yet.
+    /// The data that are kept in this GPU's memory for `tenant`. If there are none yet, `make` makes them.
     pub fn kept<T: Any + Send + Sync>(
         &self,
         tenant: &Tenant,
         make: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {
-        self.residents.of(tenant, make)
+        self.residents.get_or_make(tenant, make)
     }
 
     /// The number of this GPU among all, from 0.

@@ -1,4 +1,4 @@
-//! The driver's errors in words.
+//! The driver's errors as messages.
 
 use anyhow::{Error, Result, anyhow};
 use cudarc::driver::CudaContext;
@@ -22,9 +22,9 @@ pub(super) fn bind(context: &CudaContext) -> Result<()> {
     context.bind_to_thread().map_err(in_words)
 }
 
-/// As `bind`, to give something back to it. The binding keeps an error that nobody could
-/// be told, such as one of destroying an event, and returns it from the next call, whatever that is for: the
-/// first attempt takes it out. Without the second, memory would stay taken, or page-locked, for good.
+/// As `bind`, before something is given back to the context. The binding keeps an error that it could not return, such as one
+/// of destroying an event, and returns it from the next call, whatever that is for: the first attempt clears it. Without the
+/// second attempt, memory would stay allocated, or page-locked, for good.
 pub(super) fn bound_to_give_back(context: &CudaContext) -> bool {
     context.bind_to_thread().is_ok() || context.bind_to_thread().is_ok()
 }

@@ -1,5 +1,5 @@
 //! Launches with typed arguments. `gpu/launch.rs`, which is generated from the kernels' signatures, has a type with named
-//! fields for each kernel; here it is checked and handed to the driver.
+//! fields for each kernel. Here the arguments are checked and passed to the driver.
 //!
 //! The single `unsafe` of all launches relies on this:
 //! * Number, order and sizes of the arguments are the kernel's: `kernels/launch.py` reads them in its source, and compares them
@@ -20,8 +20,8 @@ pub(crate) use super::memory::{View, ViewMut};
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{DeviceRepr, LaunchArgs, LaunchConfig, PushKernelArg};
 
-/// One of the forms in which a kernel is compiled, for samples of `sample` bytes, or pixels of `pixel` bytes. What a kernel
-/// does not have forms of is 1.
+/// One of the forms in which a kernel is compiled, for samples of `sample` bytes, or pixels of `pixel` bytes. A number that the
+/// kernel does not depend on is 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
     /// `u16_c3`, `b8`, …, as in the header of the kernel's file.
@@ -67,10 +67,10 @@ pub unsafe trait Arguments {
     fn push<'b>(&'b self, list: &mut List<'b>);
 }
 
-/// Arguments of kernels that trust no memory's content.
+/// Arguments of kernels that do not trust the content of memory.
 pub trait Checked: Arguments {}
 
-/// What a launch knows beside the arguments.
+/// The parameters of a launch other than the arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'k> {
     /// The kernel's name.
@@ -152,7 +152,7 @@ impl<'b> List<'b> {
     }
 }
 
-/// What a kernel takes as an argument.
+/// A type that a kernel can have as an argument.
 pub trait Argument {
     /// Appends it to a list.
     fn push_to<'b>(&'b self, list: &mut List<'b>);
@@ -317,20 +317,20 @@ mod tests {
         Launch { kernel, form, grid }
     }
 
-    /// What a check says against a launch, if it says anything.
+    /// The message of a check that fails.
     fn refusal(checked: Result<()>) -> Option<String> {
         checked.err().map(|error| error.to_string())
     }
 
     #[test]
-    fn a_view_that_is_too_short_was_taken_for_the_kernels() {
+    fn a_view_that_is_too_short_is_refused() {
         for form in Minmax::FORMS {
             let samples = 48;
             let bytes = samples * form.sample as usize;
             let minmax = |src, ranges| Minmax {
-                src: View::of_nothing(src),
+                src: View::without_memory(src),
                 samples: samples as u64,
-                ranges: ViewMut::of_nothing(ranges),
+                ranges: ViewMut::without_memory(ranges),
             };
             let check = |src, ranges| {
                 let launch = launch("minmax", form, 1);
@@ -351,9 +351,9 @@ mod tests {
         let check = |samples, blocks| {
             let scale = Scale {
                 src: None,
-                dst: ViewMut::of_nothing(1 << 20),
+                dst: ViewMut::without_memory(1 << 20),
                 samples,
-                ranges: View::of_nothing(64),
+                ranges: View::without_memory(64),
                 per_channel: 0,
                 lo: 0,
                 hi: 1,
@@ -371,17 +371,17 @@ mod tests {
     fn lengths_follow_from_modes_and_from_the_kernels_name() {
         let check = |mode, bits, samples| {
             let expand = PngExpand {
-                rows: View::of_nothing(600),
+                rows: View::without_memory(600),
                 row: 60,
                 width: 10,
                 height: 10,
                 bits,
                 mode,
                 key: 0,
-                palette: View::of_nothing(16),
+                palette: View::without_memory(16),
                 colours: 4,
-                samples: ViewMut::of_nothing(samples),
-                report: ViewMut::of_nothing(64),
+                samples: ViewMut::without_memory(samples),
+                report: ViewMut::without_memory(64),
             };
             refusal(expand.check(&launch("png_expand", &Form::ONLY, 1)))
         };
@@ -391,8 +391,8 @@ mod tests {
         assert!(check(RGB_KEY, 16, 799).is_some_and(|why| why.contains("needs 800")));
         let local = |kernel, src| {
             let local = Local {
-                src: View::of_nothing(src),
-                dst: ViewMut::of_nothing(40),
+                src: View::without_memory(src),
+                dst: ViewMut::without_memory(40),
                 threads: 10,
             };
             refusal(local.check(&launch(kernel, &Form::ONLY, 1)))

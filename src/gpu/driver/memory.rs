@@ -1,4 +1,4 @@
-//! Device memory: taken, filled, copied to and from, and freed.
+//! Device memory: allocated, filled, copied and freed.
 
 use super::allocator::{Allocator, Block};
 use super::context::Gpu;
@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// Bytes that kernels read at once, and of which views begin at a multiple. The block of a buffer has whole ones (`Allocator::size`), and of a last one that
-/// is not full, all bytes are defined.
+/// The bytes of a vector, which kernels read at once. Views start at a multiple of it. The block of a buffer consists of whole
+/// vectors (`Allocator::block_size`), and all bytes of the last one are defined, even those after the end of the buffer.
 const VECTOR: usize = 16;
 
 /// Device memory, given back when dropped. Its content is undefined until a copy or a kernel fills
@@ -75,7 +75,7 @@ impl Buffer {
     }
 }
 
-/// Device memory that a kernel reads: whole vectors, of whose last one a part may lie behind the end of the buffer.
+/// Device memory that a kernel reads, in whole vectors: the last one may reach past the end of the buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'b> {
     pub(super) pointer: sys::CUdeviceptr,
@@ -83,7 +83,7 @@ pub struct View<'b> {
     buffer: PhantomData<&'b Buffer>,
 }
 
-/// Device memory that a kernel writes, and no other argument of it is.
+/// Device memory that a kernel writes. No other argument of the kernel can be the same memory.
 #[derive(Debug)]
 pub struct ViewMut<'b> {
     pub(super) pointer: sys::CUdeviceptr,
@@ -91,12 +91,12 @@ pub struct ViewMut<'b> {
     buffer: PhantomData<&'b mut Buffer>,
 }
 
-/// Fails unless `at` begins a vector of memory of `len` bytes, or is its end.
-fn check_begin(at: usize, len: usize) -> Result<()> {
-    let begins = at <= len && at.is_multiple_of(VECTOR);
+/// Fails unless offset `at` is the start of a vector in memory of `len` bytes, or the end of that memory.
+fn check_start(at: usize, len: usize) -> Result<()> {
+    let is_start = at <= len && at.is_multiple_of(VECTOR);
     ensure!(
-        begins,
-        "internal error: no view of {len} bytes begins at byte {at}"
+        is_start,
+        "internal error: no view of {len} bytes starts at byte {at}"
     );
     Ok(())
 }
@@ -117,7 +117,7 @@ impl<'b> View<'b> {
     /// # Errors
     /// There is no such byte.
     pub fn from(self, at: usize) -> Result<View<'b>> {
-        check_begin(at, self.len)?;
+        check_start(at, self.len)?;
         Ok(View {
             pointer: self.pointer + at as u64,
             len: self.len - at,
@@ -137,12 +137,12 @@ impl<'b> ViewMut<'b> {
         self.len == 0
     }
 
-    /// The memory before byte `at`, a multiple of 16, and from there on.
+    /// The memory before byte `at`, a multiple of 16, and the memory after it.
     ///
     /// # Errors
     /// There is no such byte.
     pub fn split_at(self, at: usize) -> Result<(ViewMut<'b>, ViewMut<'b>)> {
-        check_begin(at, self.len)?;
+        check_start(at, self.len)?;
         let part = |from: usize, to: usize| ViewMut {
             pointer: self.pointer + from as u64,
             len: to - from,
@@ -164,7 +164,7 @@ impl<'b> ViewMut<'b> {
 /// Views of no memory, for tests of what is checked before a launch.
 #[cfg(test)]
 impl View<'static> {
-    pub(super) fn of_nothing(len: usize) -> View<'static> {
+    pub(super) fn without_memory(len: usize) -> View<'static> {
         View {
             pointer: 0,
             len,
@@ -175,7 +175,7 @@ impl View<'static> {
 
 #[cfg(test)]
 impl ViewMut<'static> {
-    pub(super) fn of_nothing(len: usize) -> ViewMut<'static> {
+    pub(super) fn without_memory(len: usize) -> ViewMut<'static> {
         ViewMut {
             pointer: 0,
             len,
@@ -225,7 +225,7 @@ impl Gpu {
 
     /// Device memory of at least `len` bytes in whole vectors, with undefined content. Errors as of `alloc`.
     pub fn scratch(&self, len: usize) -> Result<Buffer> {
-        let block = self.allocator.take(len)?;
+        let block = self.allocator.allocate(len)?;
         Ok(Buffer {
             pointer: block.pointer,
             len: len.next_multiple_of(VECTOR),
@@ -444,15 +444,15 @@ fn read_back(stream: &CudaStream, buffer: &Buffer, from: usize, host: &mut [u8])
 fn is_known(host: &[u8]) -> bool {
     let mut kind = 0u32;
     let mut attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    let mut place = (&raw mut kind).cast();
+    let mut target = (&raw mut kind).cast();
     // The call for several attributes, since the call for one reports an unknown address as an
     // error.
-    // SAFETY: the driver looks the address up, and writes a number of this size, or zero.
+    // SAFETY: the driver only looks up the address, and writes a number of this size, or zero.
     let status = unsafe {
         sys::cuPointerGetAttributes(
             1,
             &mut attribute,
-            &mut place,
+            &mut target,
             host.as_ptr() as sys::CUdeviceptr,
         )
     };

@@ -9,10 +9,10 @@ use cudarc::driver::result::DriverError;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a stream's staging memory: what the host tells the GPU of an image of 128 MiB.
+/// Bytes of a stream's staging memory: as many as the host sends to the GPU about an image of 128 MiB.
 const BYTES: usize = 1 << 20;
 
-/// The staging memory of a stream, made when it is first used.
+/// The staging memory of a stream, allocated when it is first used.
 pub(super) struct Staging {
     stream: Arc<CudaStream>,
     memory: Mutex<Memory>,
@@ -37,9 +37,9 @@ impl Staging {
         }
     }
 
-    /// Gives `work` page-locked memory of `len` bytes, which queued copies may use until the stream is
-    /// waited for; `None` if there is not so much. `waits`: `work` waits for the stream. `make` makes
-    /// such memory.
+    /// Calls `work` with page-locked memory of `len` bytes, which queued copies may use until the stream has
+    /// been waited for; returns `None` if there is not so much. `waits`: `work` waits for the stream.
+    /// `make` allocates such memory.
     pub(super) fn with<R>(
         &self,
         len: usize,
@@ -64,7 +64,7 @@ impl Staging {
     }
 
     /// Waits for the stream, after which all memory given out before is free again. Another thread may
-    /// meanwhile have queued a copy; then the memory stays taken until the next wait.
+    /// meanwhile have queued a copy; then the memory stays in use until the next wait.
     pub(super) fn wait(&self) -> std::result::Result<(), DriverError> {
         let lock = || self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let given = lock().given;

@@ -1,13 +1,13 @@
-//! The places on a GPU under every schedule.
+//! The slots of a GPU under every schedule.
 
 use super::Slots;
 use crate::os::sync::atomic::{AtomicUsize, Ordering};
 use crate::os::sync::explore::explore;
 use crate::os::sync::thread;
 
-/// Never more images than places, and every image gets one.
+/// Never more images than slots, and every image gets one.
 #[test]
-fn no_place_is_given_twice_and_none_is_lost() {
+fn no_slot_is_given_twice_and_none_is_lost() {
     explore(2000, || {
         let (slots, inside) = (Slots::new(2), AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -16,8 +16,8 @@ fn no_place_is_given_twice_and_none_is_lost() {
                 scope.spawn(move || {
                     for _ in 0..3 {
                         let slot = match worker {
-                            0 => slots.try_take(),
-                            _ => Some(slots.take()),
+                            0 => slots.try_acquire(),
+                            _ => Some(slots.acquire()),
                         };
                         if let Some(slot) = slot {
                             assert!(inside.fetch_add(1, Ordering::SeqCst) < 2);
@@ -28,8 +28,8 @@ fn no_place_is_given_twice_and_none_is_lost() {
                 });
             }
         });
-        let all = (slots.try_take(), slots.try_take());
+        let all = (slots.try_acquire(), slots.try_acquire());
         assert!(all.0.is_some() && all.1.is_some());
-        assert!(slots.try_take().is_none());
+        assert!(slots.try_acquire().is_none());
     });
 }
