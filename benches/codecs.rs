@@ -49,10 +49,10 @@ fn main() {
         none if none.is_empty() => Kind::ALL.to_vec(),
         some => some,
     };
-    let named = FORMATS.iter().any(|format| words.names(format.id()));
+    let named = FORMATS.iter().any(|format| words.names(format.id));
     let formats = FORMATS
         .iter()
-        .filter(|format| !named || words.names(format.id()));
+        .filter(|format| !named || words.names(format.id));
     let shm = Path::new("/dev/shm");
     let pool = |threads| {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
@@ -76,9 +76,9 @@ fn main() {
             "", "encode", "decode", "MB/s on cores:", 1, cores, 1, cores, "size"
         );
         for &format in formats.clone() {
-            let (can, shape) = (format.capabilities(), image.shape());
+            let (can, shape) = (format.capabilities, image.shape());
             let takes = can.channels.contains(&shape.channels) && can.depths.contains(&shape.depth);
-            if !takes || !can.written {
+            if !takes || !format.is_written() {
                 continue;
             }
             bench.format(&image, format);
@@ -91,14 +91,14 @@ fn main() {
 
 impl Bench {
     /// Our own codec of a format, in all its modes.
-    fn format(&self, image: &Image, format: &'static dyn Format) {
+    fn format(&self, image: &Image, format: &'static Format) {
         let with = |png, tiff| Options {
             png,
             tiff,
             ..Options::default()
         };
         let (fast, none) = (png::Mode::Fast, tiff::Compression::None);
-        let modes = match format.id() {
+        let modes = match format.id {
             "png" => [fast, png::Mode::Small, png::Mode::Store]
                 .map(|mode| (format!("png {mode:?}"), with(mode, none)))
                 .to_vec(),

@@ -8,8 +8,8 @@ use image::ImageEncoder;
 use std::io::Cursor;
 
 /// All libraries that write a format.
-pub fn rows(bench: &Bench, image: &Image, format: &dyn Format) {
-    match format.id() {
+pub fn rows(bench: &Bench, image: &Image, format: &Format) {
+    match format.id {
         "png" => png(bench, image),
         "tiff" => tiff(bench, image),
         "pnm" => pnm(bench, image),

@@ -237,7 +237,7 @@ impl Bench {
         id: &str,
         tiff: tiff::Compression,
     ) -> impl Fn() -> PathBuf + use<'a> {
-        let format = *FORMATS.iter().find(|format| format.id() == id).unwrap();
+        let format = *FORMATS.iter().find(|format| format.id == id).unwrap();
         let options = Options {
             tiff,
             ..Options::default()

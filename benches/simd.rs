@@ -146,7 +146,7 @@ fn codecs(image: &Image, levels: &[Level]) {
             options(fast, tiff::Compression::Deflate),
         ),
     ] {
-        let format = FORMATS.iter().find(|format| format.id() == id).unwrap();
+        let format = FORMATS.iter().find(|format| format.id == id).unwrap();
         let path = folder.path().join(name);
         let target = Target::create(&path, true).unwrap();
         let encode = || formats::encode(image, *format, &options, &target).unwrap();

@@ -320,6 +320,6 @@ impl Batch<'_, '_> {
 
 /// The format of a result: the requested one, or that of its extension; `None` for the input's
 /// format.
-pub(crate) fn format_of(template: &Destination, path: &Path) -> Option<&'static dyn Format> {
+pub(crate) fn format_of(template: &Destination, path: &Path) -> Option<&'static Format> {
     template.format.or_else(|| format::of_extension(path).ok())
 }

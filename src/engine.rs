@@ -257,7 +257,7 @@ impl<'a> OpenFile<'a> {
         let cannot_write = || cannot_write(&destination.path);
         let format = destination.format.unwrap_or(self.reader.format());
         let pages = self.surveys.iter().map(|(shape, bytes)| {
-            format.check_name(&destination.path, shape)?;
+            (format.check_name)(&destination.path, shape)?;
             let output_depth = chain::output_depth(ops, shape.depth);
             Ok((destination.largest_output(*shape, output_depth), *bytes))
         });
@@ -286,9 +286,9 @@ pub struct FilePlans {
     /// The shape of each page, and the bytes of its metadata.
     pub pages: Vec<(Shape, u64)>,
     /// The format of the file.
-    pub format: &'static dyn Format,
+    pub format: &'static Format,
     /// The format of the output, if there is one.
-    pub output_format: Option<&'static dyn Format>,
+    pub output_format: Option<&'static Format>,
     /// The plans of the pages, as text.
     pub plans: Vec<String>,
 }

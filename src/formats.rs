@@ -53,27 +53,27 @@ pub use reader::{Pages, Places, Reader};
 pub use writer::Writer;
 
 /// The formats that are read and written, in the order in which help and messages list them.
-pub static FORMATS: &[&dyn Format] = &[
-    &png::Png,
-    &tiff::Tiff,
-    &pnm::Pnm,
-    &pam::Pam,
-    &npy::Npy,
-    &pfm::Pfm,
-    &exr::Exr,
-    &hdr::Hdr,
-    &fits::Fits,
-    &dicom::Dicom,
-    &nrrd::Nrrd,
-    &metaimage::MetaImage,
-    &farbfeld::Farbfeld,
-    &jpeg::Jpeg,
-    &library::bmp::Bmp,
-    &library::webp::WebP,
-    &gif::Gif,
-    &library::qoi::Qoi,
+pub static FORMATS: &[&Format] = &[
+    &png::FORMAT,
+    &tiff::FORMAT,
+    &pnm::FORMAT,
+    &pam::FORMAT,
+    &npy::FORMAT,
+    &pfm::FORMAT,
+    &exr::FORMAT,
+    &hdr::FORMAT,
+    &fits::FORMAT,
+    &dicom::FORMAT,
+    &nrrd::FORMAT,
+    &metaimage::FORMAT,
+    &farbfeld::FORMAT,
+    &jpeg::FORMAT,
+    &library::bmp::FORMAT,
+    &library::webp::FORMAT,
+    &gif::FORMAT,
+    &library::qoi::FORMAT,
     // Last, since a TGA is only known by a header that makes sense.
-    &library::tga::Tga,
+    &library::tga::FORMAT,
 ];
 
 /// The compression of outputs, format by format.
@@ -150,13 +150,13 @@ pub fn decode(source: &Source) -> Result<Image> {
 /// The file's, and an image that the format cannot hold.
 pub fn encode(
     image: &Image,
-    format: &'static dyn Format,
+    format: &'static Format,
     options: &Options,
     target: &Target,
 ) -> Result<u64> {
     let metadata = Metadata::default();
     format::check(format, &image.shape(), &metadata)?;
-    let mut encoder = format.encoder(target, options, &[(image.shape(), 0)])?;
+    let mut encoder = format.create_encoder(target, options, &[(image.shape(), 0)])?;
     encoder.page(Cow::Borrowed(image), &metadata)?;
     Ok(encoder.length())
 }

@@ -232,8 +232,8 @@ fn scenarios() -> Vec<Scenario> {
         let id = id.split('-').next().unwrap_or_default();
         let written = gpuimg::internals::formats::FORMATS
             .iter()
-            .find(|format| format.id() == id);
-        if written.is_some_and(|format| format.capabilities().written) {
+            .find(|format| format.id == id);
+        if written.is_some_and(|format| format.is_written()) {
             let args = format!("transpose in out --format {id}");
             all.push(scenario(&[("in", &file)], &args));
         }

@@ -23,7 +23,7 @@ pub struct Conversion {
     /// How results are named.
     pub naming: Naming,
     /// The requested format; `None` leaves it to names and inputs.
-    pub format: Option<&'static dyn Format>,
+    pub format: Option<&'static Format>,
 }
 
 impl Conversion {

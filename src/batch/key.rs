@@ -98,7 +98,7 @@ impl Job {
             op: chain::options(ops)?,
             across,
             follow,
-            format: format.map(|format| format.id()),
+            format: format.map(|format| format.id),
             depth: depth.map(Depth::from),
             auto_orient: *auto_orient,
             fit: *fit,

@@ -26,7 +26,7 @@ pub enum Naming {
         /// The pattern of the file names.
         pattern: Pattern,
         /// The requested format, whose extension the names get.
-        format: Option<&'static dyn Format>,
+        format: Option<&'static Format>,
     },
 }
 
@@ -220,7 +220,7 @@ impl Naming {
     }
 
     /// The format of all results, if their name or an option decides it and not their inputs.
-    pub fn format(&self) -> Option<&'static dyn Format> {
+    pub fn format(&self) -> Option<&'static Format> {
         match self {
             Naming::File(path) => format::of_extension(path).ok(),
             Naming::Folder {
@@ -294,11 +294,11 @@ fn below(
     item: &Item,
     pattern: &Pattern,
     numbers: &Numbers,
-    format: Option<&'static dyn Format>,
+    format: Option<&'static Format>,
 ) -> Result<PathBuf> {
     let key = &item.key;
     let extension = match format {
-        Some(format) => OsStr::new(format.extensions()[0]),
+        Some(format) => OsStr::new(format.extensions[0]),
         None => key.extension().unwrap_or_default(),
     };
     let name = pattern.fill(key.file_stem().unwrap_or_default(), extension, numbers);
@@ -318,8 +318,8 @@ fn below(
             "{} would be named {}, which is {}, but --format is {}",
             subject(),
             name.shown(),
-            named.name(),
-            asked.name()
+            named.name,
+            asked.name
         );
     }
     Ok(key.parent().unwrap_or(Path::new("")).join(name))
@@ -328,9 +328,9 @@ fn below(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{png::Png, tiff::Tiff};
+    use crate::formats::{png, tiff};
 
-    fn named(pattern: &str, key: &[u8], format: Option<&'static dyn Format>) -> Result<PathBuf> {
+    fn named(pattern: &str, key: &[u8], format: Option<&'static Format>) -> Result<PathBuf> {
         let pattern = pattern
             .parse()
             .map_err(|error: String| anyhow::anyhow!(error))?;
@@ -357,7 +357,7 @@ mod tests {
             let name = named(pattern, key, None).expect(pattern);
             assert_eq!(name.as_os_str().as_bytes(), expected, "{pattern}");
         }
-        let name = named("{stem}.{ext}", b"b.png", Some(&Tiff));
+        let name = named("{stem}.{ext}", b"b.png", Some(&tiff::FORMAT));
         assert_eq!(name.expect("valid"), Path::new("b.tif"));
     }
 
@@ -372,7 +372,7 @@ mod tests {
         // The stem of "..x" is a dot.
         assert!(named("{stem}{stem}", b"..x", None).is_err());
         assert!(named(".gpuimg-journal", b"a.tif", None).is_err());
-        assert!(named("{stem}.png", b"a.tif", Some(&Tiff)).is_err());
-        assert!(named("{stem}.png", b"a.tif", Some(&Png)).is_ok());
+        assert!(named("{stem}.png", b"a.tif", Some(&tiff::FORMAT)).is_err());
+        assert!(named("{stem}.png", b"a.tif", Some(&png::FORMAT)).is_ok());
     }
 }

@@ -156,7 +156,7 @@ pub struct Files {
 
     /// Output format, for names without an extension or for all outputs of a batch (default: from the extension)
     #[arg(long, value_parser = format::argument(), ignore_case = true)]
-    pub format: Option<&'static dyn Format>,
+    pub format: Option<&'static Format>,
 
     /// Output bits per sample (default: as input)
     #[arg(long, value_name = "8|16")]
@@ -217,7 +217,7 @@ pub struct Gathered {
 
     /// Output format (default: from the extension)
     #[arg(long, value_parser = format::argument())]
-    pub format: Option<&'static dyn Format>,
+    pub format: Option<&'static Format>,
 
     /// Replace an existing output
     #[arg(long)]

@@ -147,7 +147,7 @@ impl Batch<'_, '_> {
             source: &source,
         };
         let foreseen = plan_file(self.ops, input, destination.as_ref(), &resources)?;
-        let is_png = |format: &dyn Format| format.id() == "png";
+        let is_png = |format: &Format| format.id == "png";
         let (from, to) = (foreseen.format, foreseen.output_format);
         let is_fast = destination.is_some_and(|it| it.options.png == Mode::Fast);
         Ok(DryRun::Done {

@@ -49,7 +49,7 @@ pub struct First {
     /// Bytes of its metadata in the file.
     pub bytes: u64,
     /// The format of its file.
-    pub format: &'static dyn Format,
+    pub format: &'static Format,
     /// Messages about metadata that could not be read.
     pub diagnostics: Diagnostics,
 }

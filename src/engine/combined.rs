@@ -24,7 +24,7 @@ pub struct CombinedImage {
     /// The largest value that the new samples can have, if it is not that of their depth.
     pub maxval: Option<u16>,
     /// The format of the file that the metadata are from.
-    pub format: &'static dyn Format,
+    pub format: &'static Format,
 }
 
 impl CombinedImage {
@@ -49,7 +49,7 @@ impl CombinedImage {
                     ..
                 } = made;
                 diagnostics.warnings.extend(made.diagnostics.warnings);
-                formats::metadata::follow(&mut metadata, &transform, &mut diagnostics);
+                formats::metadata::update(&mut metadata, &transform, &mut diagnostics);
                 metadata.maxval = made.maxval;
                 metadata.check_maxval(image.samples());
                 writer.page(image, metadata, transform.effect, &mut diagnostics)?;

@@ -17,7 +17,7 @@ pub struct Destination {
     /// The folder of results that the path is in; `None` if the user names the file.
     pub folder: Option<PathBuf>,
     /// The output's format; `None` keeps the input's.
-    pub format: Option<&'static dyn Format>,
+    pub format: Option<&'static Format>,
     /// The compression for each format.
     pub options: formats::Options,
     /// Whether to replace an existing file.

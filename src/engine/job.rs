@@ -177,9 +177,9 @@ impl Output<'_> {
         let format = writer.format();
         let check = || {
             ensure!(
-                format.capabilities().fields.contains(&Field::Stretch),
+                format.capabilities.fields.contains(&Field::Stretch),
                 "{} cannot store the range of --undo: use PNG, TIFF or FITS",
-                format.name()
+                format.name
             );
             Ok(())
         };
@@ -199,7 +199,7 @@ impl Output<'_> {
             return Ok(());
         };
         let format = writer.format();
-        let fields = format.capabilities().fields;
+        let fields = format.capabilities.fields;
         if !fields.contains(&Field::Records) || !fields.contains(&Field::Stretch) {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Output<'_> {
             ensure!(
                 first == stretch && (stretch.is_none() || position.is_none()),
                 "{} can store only one range for --undo, but each page may have its own: write TIFF",
-                format.name()
+                format.name
             );
             Ok(())
         };

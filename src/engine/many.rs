@@ -67,7 +67,7 @@ fn process_once(
             let format = *format.get_or_insert(file.reader.format());
             for (shape, bytes) in &surveys {
                 check_page(ops, *shape, Some(output), messages)?;
-                (format.check_name(&output.path, shape)).with_context(cannot_write)?;
+                ((format.check_name)(&output.path, shape)).with_context(cannot_write)?;
                 let output_depth = chain::output_depth(ops, shape.depth);
                 pages.push((output.largest_output(*shape, output_depth), *bytes));
             }

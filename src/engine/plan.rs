@@ -44,7 +44,7 @@ pub struct PageHeader {
     /// Its shape as it is stored.
     pub shape: Shape,
     /// The format of its file.
-    pub format: &'static dyn Format,
+    pub format: &'static Format,
     /// Its metadata as they are stored.
     pub metadata: Metadata,
     /// Which of its metadata cannot be kept.
@@ -342,13 +342,13 @@ fn steps<'a>(
     file: &FilePlan<'a>,
     upright: Option<&'a Symmetry>,
     prepared: Shape,
-    format: Option<&'static dyn Format>,
+    format: Option<&'static Format>,
 ) -> Vec<Task<'a>> {
     let metadata = &header.metadata;
     let mut steps = Vec::with_capacity(file.ops.len() + 1);
     steps.extend(upright.map(|symmetry| Task::plain(symmetry, &prepared)));
     let wanted = file.output.and_then(|output| output.depth);
-    let format_has_sign = format.is_none_or(|format| format.capabilities().signed);
+    let format_has_sign = format.is_none_or(|format| format.capabilities.signed);
     let mut depth = prepared.depth;
     let mut values = metadata.values(header.shape.depth);
     let mut window = metadata.window;

@@ -15,7 +15,6 @@ mod values;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Field, Format};
 use super::library::check_length;
-use super::raster;
 use crate::image::metadata::{Diagnostics, Metadata, Resolution, Unit};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
@@ -26,45 +25,23 @@ use header::Header;
 use pixels::Stored;
 
 /// Digital Imaging and Communications in Medicine.
-#[derive(Debug)]
-pub struct Dicom;
-
-impl Format for Dicom {
-    fn name(&self) -> &'static str {
-        "DICOM"
-    }
-
-    fn id(&self) -> &'static str {
-        "dicom"
-    }
-
-    fn title(&self) -> &'static str {
-        "DICOM, uncompressed, deflated, RLE, baseline and lossless JPEG"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["dcm", "dicom"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.get(128..132) == Some(b"DICM")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            channels: &[1, 3],
-            depths: &[Depth::Eight, Depth::Sixteen, Depth::ThirtyTwo],
-            white_is_zero: true,
-            alpha: &[],
-            fields: &[Field::Maxval, Field::Resolution],
-            ..raster::READ
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        Ok(Box::new(DicomDecoder::open(source, damaged)?))
-    }
-}
+pub static FORMAT: Format = Format {
+    name: "DICOM",
+    id: "dicom",
+    title: "DICOM, uncompressed, deflated, RLE, baseline and lossless JPEG",
+    extensions: &["dcm", "dicom"],
+    capabilities: Capabilities {
+        channels: &[1, 3],
+        depths: &[Depth::Eight, Depth::Sixteen, Depth::ThirtyTwo],
+        white_is_zero: true,
+        alpha: &[],
+        fields: &[Field::Maxval, Field::Resolution],
+        ..Capabilities::ALL_SAMPLES
+    },
+    sniff: |head| head.get(128..132) == Some(b"DICM"),
+    decoder: |source, damaged| Ok(Box::new(DicomDecoder::open(source, damaged)?)),
+    ..Format::DEFAULTS
+};
 
 struct DicomDecoder<'a> {
     source: &'a Source,

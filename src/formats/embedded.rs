@@ -18,7 +18,7 @@ pub fn metadata(embedded: Embedded) -> Metadata {
 }
 
 /// Updates the blocks after an operation, for an image that now has this orientation.
-pub fn follow(
+pub fn update(
     embedded: &mut Embedded,
     orientation: Option<u16>,
     transform: &Transform,
@@ -28,13 +28,13 @@ pub fn follow(
         if exif::drop_thumbnail(data) {
             diagnostics.notes.push("the thumbnail is left out".into());
         }
-        exif::follow_sides(data, transform);
+        exif::update_sides(data, transform);
         if let Some(orientation) = orientation {
             exif::set_orientation(data, orientation);
         }
     }
     if let Some(packet) = &mut embedded.xmp {
-        xmp::follow(packet, transform, orientation);
+        xmp::update(packet, transform, orientation);
     }
 }
 

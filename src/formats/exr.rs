@@ -8,7 +8,7 @@
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Format};
 use super::library::{Stream, stream};
-use super::{raster, raw, said};
+use super::{raw, said};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
@@ -31,45 +31,27 @@ use std::io;
 const BLOCKS: usize = 256;
 
 /// OpenEXR.
-#[derive(Debug)]
-pub struct Exr;
+pub static FORMAT: Format = Format {
+    name: "OpenEXR",
+    id: "exr",
+    title: "OpenEXR of half and 32-bit floating point, or 32-bit integers",
+    extensions: &["exr"],
+    capabilities: Capabilities {
+        depths: &[Depth::ThirtyTwo, Depth::Float],
+        signed: false,
+        alpha: &[Alpha::Associated],
+        ..Capabilities::ALL_SAMPLES
+    },
+    sniff: |head| head.starts_with(b"\x76\x2f\x31\x01"),
+    decoder,
+    ..Format::DEFAULTS
+};
 
-impl Format for Exr {
-    fn name(&self) -> &'static str {
-        "OpenEXR"
-    }
-
-    fn id(&self) -> &'static str {
-        "exr"
-    }
-
-    fn title(&self) -> &'static str {
-        "OpenEXR of half and 32-bit floating point, or 32-bit integers"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["exr"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"\x76\x2f\x31\x01")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            depths: &[Depth::ThirtyTwo, Depth::Float],
-            signed: false,
-            alpha: &[Alpha::Associated],
-            ..raster::READ
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let file = open(source)?.into_meta_data();
-        file.headers.iter().try_for_each(check_tiles)?;
-        let part = Part::of(&file, 0, source)?;
-        Ok(Box::new(ExrDecoder { source, file, part }))
-    }
+fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let file = open(source)?.into_meta_data();
+    file.headers.iter().try_for_each(check_tiles)?;
+    let part = Part::of(&file, 0, source)?;
+    Ok(Box::new(ExrDecoder { source, file, part }))
 }
 
 fn open(source: &Source) -> Result<Reader<Stream<'_>>> {

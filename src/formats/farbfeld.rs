@@ -1,12 +1,11 @@
 //! farbfeld: RGB + alpha of 16 bits, most significant byte first (farbfeld(5)).
 
-use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Format};
 use super::raster::{Form, Header, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
-use crate::image::metadata::{Alpha, Metadata};
+use crate::image::metadata::Metadata;
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::os::{Source, Target};
+use crate::os::Source;
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
 
@@ -15,64 +14,36 @@ const MAGIC: &[u8; 8] = b"farbfeld";
 
 /// farbfeld. Its one kind of pixel holds every other: grey is written three times, and what has no
 /// alpha is opaque.
-#[derive(Debug)]
-pub struct Farbfeld;
+pub static FORMAT: Format = Format {
+    name: "farbfeld",
+    id: "farbfeld",
+    title: "farbfeld: RGB + alpha of 16 bits",
+    extensions: &["ff"],
+    capabilities: Capabilities {
+        depths: &[Depth::Sixteen],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(MAGIC),
+    decoder,
+    encoder: Some(|target, _, _| {
+        Ok(Box::new(FarbfeldEncoder(RasterEncoder::new(
+            target,
+            FarbfeldHeader,
+            1,
+        ))))
+    }),
+    ..Format::DEFAULTS
+};
 
-impl Format for Farbfeld {
-    fn name(&self) -> &'static str {
-        "farbfeld"
-    }
-
-    fn id(&self) -> &'static str {
-        "farbfeld"
-    }
-
-    fn title(&self) -> &'static str {
-        "farbfeld: RGB + alpha of 16 bits"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["ff"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(MAGIC)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: false,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Sixteen],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let (mut magic, mut sides) = ([0; 8], [0; 8]);
-        source.read_at(&mut magic, 0)?;
-        ensure!(&magic == MAGIC, "it is no farbfeld file");
-        source.read_at(&mut sides, 8)?;
-        let sides = u64::from_be_bytes(sides);
-        let shape = Shape::checked(sides >> 32, sides & 0xFFFF_FFFF, 4, Depth::Sixteen)?;
-        let layout = Layout::new(shape, 16);
-        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        let raster = RasterEncoder::new(target, FarbfeldHeader, 1);
-        Ok(Box::new(FarbfeldEncoder(raster)))
-    }
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let (mut magic, mut sides) = ([0; 8], [0; 8]);
+    source.read_at(&mut magic, 0)?;
+    ensure!(&magic == MAGIC, "it is no farbfeld file");
+    source.read_at(&mut sides, 8)?;
+    let sides = u64::from_be_bytes(sides);
+    let shape = Shape::checked(sides >> 32, sides & 0xFFFF_FFFF, 4, Depth::Sixteen)?;
+    let layout = Layout::new(shape, 16);
+    Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 
 struct FarbfeldHeader;

@@ -7,130 +7,73 @@
 
 pub mod exposure;
 mod header;
-mod records;
+pub(super) mod records;
 
-use super::Options;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use super::item::Item;
+use super::format::{Capabilities, Decoder, Field, Format};
 use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
-use crate::image::metadata::{Diagnostics, Metadata, Own, Record, Transform};
+use crate::image::metadata::{Metadata, Own, Record};
 use crate::image::{Depth, Shape};
-use crate::os::{Source, Target};
+use crate::os::Source;
 use anyhow::{Result, bail, ensure};
 use header::{BLOCK, Header};
 use records::Kind;
 
 /// Flexible Image Transport System.
-#[derive(Debug)]
-pub struct Fits;
+pub static FORMAT: Format = Format {
+    name: "FITS",
+    id: "fits",
+    title: "Flexible Image Transport System",
+    extensions: &["fits", "fit", "fts"],
+    capabilities: Capabilities {
+        channels: &[1],
+        alpha: &[],
+        fields: &[Field::Records, Field::Stretch],
+        ..Capabilities::ALL_SAMPLES
+    },
+    sniff: |head| head.starts_with(b"SIMPLE  ="),
+    decoder,
+    encoder: Some(|target, _, pages| {
+        Ok(Box::new(RasterEncoder::new(
+            target,
+            FitsHeader,
+            pages.len(),
+        )))
+    }),
+    adopt,
+    add_stretch,
+    ..Format::DEFAULTS
+};
 
-impl Format for Fits {
-    fn name(&self) -> &'static str {
-        "FITS"
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let (header, more) = first_image(source)?;
+    let mut layout = layout(&header)?;
+    if more {
+        let warning = "the file has more than its first image, which is left out";
+        layout.diagnostics.warnings.push(warning.into());
     }
+    Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
+}
 
-    fn id(&self) -> &'static str {
-        "fits"
-    }
-
-    fn title(&self) -> &'static str {
-        "Flexible Image Transport System"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["fits", "fit", "fts"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"SIMPLE  =")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: true,
-            channels: &[1],
-            depths: &Depth::ALL,
-            signed: true,
-            white_is_zero: false,
-            alpha: &[],
-            fields: &[Field::Records, Field::Stretch],
+fn adopt(_: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+    match own {
+        Own::Fits(_) => own,
+        other => {
+            other.names().into_iter().for_each(leave);
+            Own::None
         }
     }
+}
 
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let (header, more) = first_image(source)?;
-        let mut layout = layout(&header)?;
-        if more {
-            let warning = "the file has more than its first image, which is left out";
-            layout.diagnostics.warnings.push(warning.into());
-        }
-        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
+fn add_stretch(own: &mut Own, text: &str) -> bool {
+    let Some(record) = records::stretch(text) else {
+        return false;
+    };
+    match own {
+        Own::Fits(records) => records.push(record),
+        own => *own = Own::Fits(vec![record]),
     }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        let encoder = RasterEncoder::new(target, FitsHeader, pages.len());
-        Ok(Box::new(encoder))
-    }
-
-    /// Leaves out records that describe values or places as they were.
-    fn follow(
-        &self,
-        metadata: &mut Metadata,
-        transform: &Transform,
-        diagnostics: &mut Diagnostics,
-    ) {
-        if let Own::Fits(records) = &mut metadata.own {
-            records::follow(records, transform, diagnostics);
-        }
-    }
-
-    /// No other format has a place for a record.
-    fn items(&self, own: &Own) -> Vec<Item> {
-        match own {
-            Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
-        let Own::Fits(all) = own else {
-            return None;
-        };
-        let taken = records::take_stretch(all);
-        if all.is_empty() {
-            *own = Own::None;
-        }
-        taken
-    }
-
-    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
-        let Some(record) = records::stretch(text) else {
-            return false;
-        };
-        match own {
-            Own::Fits(records) => records.push(record),
-            own => *own = Own::Fits(vec![record]),
-        }
-        true
-    }
-
-    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        match own {
-            Own::Fits(_) => own,
-            other => {
-                other.names().into_iter().for_each(leave);
-                Own::None
-            }
-        }
-    }
+    true
 }
 
 /// The header of the first image, and whether something else follows it.

@@ -10,125 +10,103 @@ pub use lookup::{argument, of_content, of_extension};
 use super::Options;
 use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
-use super::item::Item;
 use super::packed::{Packed, Unsuited};
-use crate::image::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
+use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
 use crate::image::{Depth, Image, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Result, bail};
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
 /// Bytes at the beginning of a file by which its format is recognised; DICOM's mark is the last.
 pub const HEAD: usize = 132;
 
-/// A format of image files.
-pub trait Format: fmt::Debug + Sync {
-    /// The format's name in sentences: `PNG`.
-    fn name(&self) -> &'static str;
-
-    /// The format's name for `--format`: `png`.
-    fn id(&self) -> &'static str;
-
-    /// The format's full name, for the help.
-    fn title(&self) -> &'static str;
-
+/// A format of image files: a row of `FORMATS`.
+#[derive(Debug)]
+pub struct Format {
+    /// Its name in messages: `PNG`.
+    pub name: &'static str,
+    /// Its name for `--format`: `png`.
+    pub id: &'static str,
+    /// Its full name, for the help.
+    pub title: &'static str,
     /// The extensions of its file names, in lower case; new files get the first one.
-    fn extensions(&self) -> &'static [&'static str];
-
+    pub extensions: &'static [&'static str],
+    /// What its files can hold.
+    pub capabilities: Capabilities,
     /// Whether a file that begins with these bytes, up to `HEAD`, is of this format.
-    fn sniff(&self, head: &[u8]) -> bool;
-
+    pub sniff: fn(&[u8]) -> bool,
+    /// Opens a decoder, which reads the file's header. The flag allows damage: a damaged file is then
+    /// opened as far as possible. Fails if the file is damaged or not supported.
+    pub decoder: fn(&Source, bool) -> Result<Box<dyn Decoder + '_>>,
+    /// Creates an encoder, as `create_encoder` does; `None` if the format is only read.
+    pub encoder: Option<NewEncoder>,
     /// Refuses a file name that would be untrue of an image of this shape.
-    ///
-    /// # Errors
-    /// The name that would be true.
-    fn check_name(&self, _path: &Path, _shape: &Shape) -> Result<()> {
-        Ok(())
+    pub check_name: fn(&Path, &Shape) -> Result<()>,
+    /// Converts another format's metadata (the third argument) to this format's own. Calls the fourth
+    /// argument with the name of everything that this format cannot store.
+    pub adopt: fn(&Metadata, Own, &mut dyn FnMut(String)) -> Own,
+    /// Adds the text that records how values were stretched to metadata of this format. Returns whether
+    /// they can store it.
+    pub add_stretch: fn(&mut Own, &str) -> bool,
+}
+
+/// Creates an encoder for pages of these shapes and bytes of metadata.
+pub type NewEncoder =
+    for<'a> fn(&'a Target, &Options, &[(Shape, u64)]) -> Result<Box<dyn Encoder + 'a>>;
+
+impl Format {
+    /// What a row need not state: a format that is only read, holds samples of any depth, and has no
+    /// metadata of its own.
+    pub const DEFAULTS: Format = Format {
+        name: "",
+        id: "",
+        title: "",
+        extensions: &[],
+        capabilities: Capabilities::ALL_SAMPLES,
+        sniff: |_| false,
+        decoder: |_, _| bail!("it has no decoder"),
+        encoder: None,
+        check_name: |_, _| Ok(()),
+        adopt: |_, own, leave_out| {
+            own.names().into_iter().for_each(leave_out);
+            Own::None
+        },
+        add_stretch: |_, _| false,
+    };
+
+    /// Whether files of this format are written; all formats are read.
+    pub fn is_written(&self) -> bool {
+        self.encoder.is_some()
     }
 
-    /// The capabilities of its files.
-    fn capabilities(&self) -> Capabilities;
-
-    /// Opens a decoder, reading the file's header. With `damaged`, a damaged file is opened as far
-    /// as possible.
+    /// Creates an encoder for pages of these shapes and bytes of metadata.
     ///
     /// # Errors
-    /// A damaged file, or a kind of file that the format's decoder does not support.
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>>;
-
-    /// Creates an encoder for pages of these shapes and bytes of metadata. By default the format is
-    /// only read.
-    ///
-    /// # Errors
-    /// A file that cannot be written, or shapes that the format cannot hold.
-    fn encoder<'a>(
+    /// A format that is only read, a file that cannot be written, or shapes that the format cannot hold.
+    pub fn create_encoder<'a>(
         &self,
-        _target: &'a Target,
-        _options: &Options,
-        _pages: &[(Shape, u64)],
+        target: &'a Target,
+        options: &Options,
+        pages: &[(Shape, u64)],
     ) -> Result<Box<dyn Encoder + 'a>> {
-        bail!("{} is only read", self.name())
-    }
-
-    /// Keeps the metadata of this format's own kind true after an operation; what cannot be kept true is
-    /// left out, and `diagnostics` says so.
-    fn follow(&self, _: &mut Metadata, _: &Transform, _: &mut Diagnostics) {}
-
-    /// The axes along which the `pages` of a file lie, from the metadata of its first page, whose pixels
-    /// have so many `channels`; `None` if they name none.
-    ///
-    /// # Errors
-    /// Metadata that are not true of the pages.
-    fn axes(&self, _: &Metadata, _channels: usize, _pages: usize) -> Result<Option<Axes>> {
-        Ok(None)
-    }
-
-    /// Makes the metadata of a page, before any operation, true of a stack of so many images, from which
-    /// pages along an axis have been projected.
-    fn collapse(&self, _: &mut Metadata, _: (Axis, usize), _: &mut Diagnostics) {}
-
-    /// Makes the metadata of a page, before any operation, true of the part of a stack that is taken.
-    fn select(&self, _: &mut Metadata, _: &Part, _: &mut Diagnostics) {}
-
-    /// The metadata of this format's own kind in neutral terms; nothing of another format's.
-    fn items(&self, _: &Own) -> Vec<Item> {
-        Vec::new()
-    }
-
-    /// Takes the text of how values were stretched out of metadata of this format's own kind, if it is in
-    /// them.
-    fn take_stretch(&self, _: &mut Own) -> Option<Vec<u8>> {
-        None
-    }
-
-    /// Adds that text to metadata of this format's own kind, or to none; returns whether they have a
-    /// place for it.
-    fn add_stretch(&self, _: &mut Own, _text: &str) -> bool {
-        false
-    }
-
-    /// Converts metadata that only some format has (`own`) to this format's own. Calls `leave` with
-    /// the name of every part that this format has no place for; by default, of all parts.
-    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        own.names().into_iter().for_each(leave);
-        Own::None
+        match self.encoder {
+            Some(new) => new(target, options, pages),
+            None => bail!("{} is only read", self.name),
+        }
     }
 }
 
-impl PartialEq for dyn Format {
-    fn eq(&self, other: &dyn Format) -> bool {
-        self.id() == other.id()
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.id == other.id
     }
 }
 
-/// The capabilities of a format's files.
+/// What a format's files can hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
-    /// Whether files are written; all formats are read.
-    pub written: bool,
     /// Whether samples come back from a file as they were written.
     pub lossless: bool,
     /// Whether a file can hold several images.
@@ -146,6 +124,28 @@ pub struct Capabilities {
     pub alpha: &'static [Alpha],
     /// The neutral metadata fields that the format can store.
     pub fields: &'static [Field],
+}
+
+impl Capabilities {
+    /// Stacks of samples of any depth, with up to four channels and no metadata.
+    pub const ALL_SAMPLES: Capabilities = Capabilities {
+        lossless: true,
+        pages: true,
+        channels: &[1, 2, 3, 4],
+        depths: &Depth::ALL,
+        signed: true,
+        white_is_zero: false,
+        alpha: &[Alpha::Independent],
+        fields: &[],
+    };
+
+    /// One image of unsigned samples of 8 or 16 bits, with up to four channels and no metadata.
+    pub const UNSIGNED_PAGE: Capabilities = Capabilities {
+        pages: false,
+        depths: &[Depth::Eight, Depth::Sixteen],
+        signed: false,
+        ..Capabilities::ALL_SAMPLES
+    };
 }
 
 /// Metadata that some formats cannot store.

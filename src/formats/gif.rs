@@ -8,7 +8,7 @@ use super::format::{Capabilities, Decoder, Field, Format};
 use super::library::{Stream, check_length, stream};
 use super::said;
 use crate::image::buffer::Buffer;
-use crate::image::metadata::{Alpha, Diagnostics, Embedded, Metadata};
+use crate::image::metadata::{Diagnostics, Embedded, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
 use ::gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
@@ -17,77 +17,54 @@ use std::io;
 use std::num::NonZeroU64;
 
 /// Graphics Interchange Format.
-#[derive(Debug)]
-pub struct Gif;
+pub static FORMAT: Format = Format {
+    name: "GIF",
+    id: "gif",
+    title: "Graphics Interchange Format; of an animation the first image",
+    extensions: &["gif"],
+    capabilities: Capabilities {
+        channels: &[3, 4],
+        depths: &[Depth::Eight],
+        fields: &[Field::Profile, Field::Xmp],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"GIF87a") || head.starts_with(b"GIF89a"),
+    decoder,
+    ..Format::DEFAULTS
+};
 
-impl Format for Gif {
-    fn name(&self) -> &'static str {
-        "GIF"
-    }
-
-    fn id(&self) -> &'static str {
-        "gif"
-    }
-
-    fn title(&self) -> &'static str {
-        "Graphics Interchange Format; of an animation the first image"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["gif"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"GIF87a") || head.starts_with(b"GIF89a")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: false,
-            lossless: true,
-            pages: false,
-            channels: &[3, 4],
-            depths: &[Depth::Eight],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[Field::Profile, Field::Xmp],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let (decoder, frame) = open(source, false)?;
-        let whole = (frame.left, frame.top) == (0, 0)
-            && (frame.width, frame.height) == (decoder.width(), decoder.height());
-        let channels = if whole && frame.transparent.is_none() {
-            3
-        } else {
-            4
-        };
-        let (width, height) = (decoder.width().into(), decoder.height().into());
-        let shape = Shape::checked(width, height, channels, Depth::Eight)?;
-        let image = Shape {
-            width: frame.width.into(),
-            height: frame.height.into(),
-            ..shape
-        };
-        // A code of at least 3 bits stands for up to 4096 pixels.
-        check_length(source, &image, 4096 * 8 / 3)?;
-        let palette = decoder.palette().map(<[u8]>::to_vec);
-        // Blocks of metadata stand before the first image.
-        let embedded = Embedded {
-            profile: decoder.icc_profile().map(<[u8]>::to_vec),
-            exif: None,
-            xmp: decoder.xmp_metadata().map(<[u8]>::to_vec),
-        };
-        Ok(Box::new(GifDecoder {
-            source,
-            shape,
-            frame,
-            palette: palette.map_err(|error| cause(error, source))?,
-            embedded,
-        }))
-    }
+fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let (decoder, frame) = open(source, false)?;
+    let whole = (frame.left, frame.top) == (0, 0)
+        && (frame.width, frame.height) == (decoder.width(), decoder.height());
+    let channels = if whole && frame.transparent.is_none() {
+        3
+    } else {
+        4
+    };
+    let (width, height) = (decoder.width().into(), decoder.height().into());
+    let shape = Shape::checked(width, height, channels, Depth::Eight)?;
+    let image = Shape {
+        width: frame.width.into(),
+        height: frame.height.into(),
+        ..shape
+    };
+    // A code of at least 3 bits stands for up to 4096 pixels.
+    check_length(source, &image, 4096 * 8 / 3)?;
+    let palette = decoder.palette().map(<[u8]>::to_vec);
+    // Blocks of metadata stand before the first image.
+    let embedded = Embedded {
+        profile: decoder.icc_profile().map(<[u8]>::to_vec),
+        exif: None,
+        xmp: decoder.xmp_metadata().map(<[u8]>::to_vec),
+    };
+    Ok(Box::new(GifDecoder {
+        source,
+        shape,
+        frame,
+        palette: palette.map_err(|error| cause(error, source))?,
+        embedded,
+    }))
 }
 
 /// The place of the first image on the screen.

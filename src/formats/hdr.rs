@@ -7,7 +7,6 @@
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Format};
 use super::library::{check_length, stream};
-use super::raster;
 use crate::image::metadata::{Diagnostics, Metadata};
 use crate::image::{Depth, Image, Samples, Shape, number};
 use crate::os::Source;
@@ -18,47 +17,27 @@ use std::io::{BufRead, ErrorKind, Read};
 const MOST: usize = 64 << 10;
 
 /// Radiance HDR.
-#[derive(Debug)]
-pub struct Hdr;
+pub static FORMAT: Format = Format {
+    name: "Radiance HDR",
+    id: "hdr",
+    title: "Radiance HDR (RGBE)",
+    extensions: &["hdr", "rgbe"],
+    capabilities: Capabilities {
+        channels: &[3],
+        depths: &[Depth::Float],
+        alpha: &[],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"#?RADIANCE") || head.starts_with(b"#?RGBE"),
+    decoder,
+    ..Format::DEFAULTS
+};
 
-impl Format for Hdr {
-    fn name(&self) -> &'static str {
-        "Radiance HDR"
-    }
-
-    fn id(&self) -> &'static str {
-        "hdr"
-    }
-
-    fn title(&self) -> &'static str {
-        "Radiance HDR (RGBE)"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["hdr", "rgbe"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"#?RADIANCE") || head.starts_with(b"#?RGBE")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            pages: false,
-            channels: &[3],
-            depths: &[Depth::Float],
-            signed: false,
-            alpha: &[],
-            ..raster::READ
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let decoder = HdrDecoder::open(source)?;
-        // A run of old files repeats a pixel 65,535 times for 8 bytes, one of new files 127 values for 2.
-        check_length(source, &decoder.shape, 8192)?;
-        Ok(Box::new(decoder))
-    }
+fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let decoder = HdrDecoder::open(source)?;
+    // A run of old files repeats a pixel 65,535 times for 8 bytes, one of new files 127 values for 2.
+    check_length(source, &decoder.shape, 8192)?;
+    Ok(Box::new(decoder))
 }
 
 struct HdrDecoder<'a> {

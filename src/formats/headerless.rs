@@ -1,7 +1,7 @@
 //! Samples without a header (`--raw`): the command line says what a header would.
 
-use super::format::{Capabilities, Decoder, Format};
-use super::raster::{self, Layout, RasterDecoder};
+use super::format::{Decoder, Format};
+use super::raster::{Layout, RasterDecoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Shape};
@@ -174,35 +174,11 @@ impl Headerless {
 }
 
 /// The format of such files, which is none of the list: nothing tells them, and none are written.
-#[derive(Debug)]
-pub struct Raw;
-
-impl Format for Raw {
-    fn name(&self) -> &'static str {
-        "raw"
-    }
-
-    fn id(&self) -> &'static str {
-        "raw"
-    }
-
-    fn title(&self) -> &'static str {
-        "Samples without a header"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["raw"]
-    }
-
-    fn sniff(&self, _: &[u8]) -> bool {
-        false
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        raster::READ
-    }
-
-    fn decoder<'a>(&self, _: &'a Source, _: bool) -> Result<Box<dyn Decoder + 'a>> {
-        bail!("only --raw says what is in such a file")
-    }
-}
+pub static FORMAT: Format = Format {
+    name: "raw",
+    id: "raw",
+    title: "Samples without a header",
+    extensions: &["raw"],
+    decoder: |_, _| bail!("only --raw says what is in such a file"),
+    ..Format::DEFAULTS
+};

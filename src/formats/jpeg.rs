@@ -11,13 +11,10 @@ use super::embedded;
 use super::encoded::Encoded;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use super::item::Item;
 use super::library::check_length;
 use super::raw::{self, Order};
 use super::{Options, metadata as conversion, said};
-use crate::image::metadata::{
-    Alpha, Diagnostics, Embedded, Metadata, Own, Resolution, Transform, Unit,
-};
+use crate::image::metadata::{Alpha, Diagnostics, Embedded, Metadata, Own, Resolution, Unit};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::limits;
 use crate::os::{Source, Target};
@@ -43,10 +40,6 @@ const LONGEST_SIDE: usize = 65_500;
 
 /// Files up to this many bytes are read into memory without asking how much there is.
 const ANY: u64 = 64 << 20;
-
-/// Joint Photographic Experts Group.
-#[derive(Debug)]
-pub struct Jpeg;
 
 /// How near to the image a JPEG is, from 1 to 100, by libjpeg's scale of quantization tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -78,111 +71,77 @@ impl fmt::Display for Quality {
     }
 }
 
-impl Format for Jpeg {
-    fn name(&self) -> &'static str {
-        "JPEG"
-    }
+/// Joint Photographic Experts Group.
+pub static FORMAT: Format = Format {
+    name: "JPEG",
+    id: "jpeg",
+    title: "JPEG of 8 bits, which is lossy (--quality)",
+    extensions: &["jpg", "jpeg"],
+    capabilities: Capabilities {
+        lossless: false,
+        channels: &[1, 3],
+        depths: &[Depth::Eight],
+        alpha: &[],
+        fields: &[
+            Field::Orientation,
+            Field::Resolution,
+            Field::Exif,
+            Field::Profile,
+        ],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"\xFF\xD8\xFF"),
+    decoder,
+    encoder: Some(encoder),
+    adopt,
+    ..Format::DEFAULTS
+};
 
-    fn id(&self) -> &'static str {
-        "jpeg"
-    }
+fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let markers = Markers::read(source)?;
+    // Every block of 64 pixels takes a bit at least, the code of its mean; a pixel of the lossless process does, too.
+    let pixels = if markers.lossless.is_some() {
+        8
+    } else {
+        64 * 8
+    };
+    check_length(source, &markers.shape, pixels)?;
+    Ok(Box::new(JpegDecoder { source, markers }))
+}
 
-    fn title(&self) -> &'static str {
-        "JPEG of 8 bits, which is lossy (--quality)"
-    }
+fn encoder<'a>(
+    target: &'a Target,
+    options: &Options,
+    _pages: &[(Shape, u64)],
+) -> Result<Box<dyn Encoder + 'a>> {
+    let Quality(quality) = options.quality;
+    Ok(Box::new(Encoded::new(target, move |image, metadata| {
+        encode(image, metadata, quality)
+    })))
+}
 
-    fn extensions(&self) -> &'static [&'static str] {
-        &["jpg", "jpeg"]
+fn adopt(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+    let mut embedded = match own {
+        Own::Embedded(embedded) => embedded,
+        other => embedded::of_items(conversion::items(&other), metadata.orientation, leave),
+    };
+    if embedded.xmp.take().is_some() {
+        leave("the XMP packet".into());
     }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"\xFF\xD8\xFF")
+    if embedded
+        .exif
+        .as_ref()
+        .is_some_and(|exif| exif.len() > MOST_EXIF)
+    {
+        embedded.exif = None;
+        leave("Exif data of more than 64 KiB".into());
     }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: false,
-            pages: false,
-            channels: &[1, 3],
-            depths: &[Depth::Eight],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[],
-            fields: &[
-                Field::Orientation,
-                Field::Resolution,
-                Field::Exif,
-                Field::Profile,
-            ],
-        }
+    let profile = embedded.profile.as_ref();
+    if profile.is_some_and(|profile| profile.len() > MOST_PROFILE) {
+        embedded.profile = None;
+        leave("an ICC profile of more than 16.7 MB".into());
     }
-
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let markers = Markers::read(source)?;
-        // Every block of 64 pixels takes a bit at least, the code of its mean; a pixel of the lossless process does, too.
-        let pixels = if markers.lossless.is_some() {
-            8
-        } else {
-            64 * 8
-        };
-        check_length(source, &markers.shape, pixels)?;
-        Ok(Box::new(JpegDecoder { source, markers }))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        let Quality(quality) = options.quality;
-        Ok(Box::new(Encoded::new(target, move |image, metadata| {
-            encode(image, metadata, quality)
-        })))
-    }
-
-    fn follow(
-        &self,
-        metadata: &mut Metadata,
-        transform: &Transform,
-        diagnostics: &mut Diagnostics,
-    ) {
-        if let Own::Embedded(embedded) = &mut metadata.own {
-            embedded::follow(embedded, metadata.orientation, transform, diagnostics);
-        }
-    }
-
-    fn items(&self, own: &Own) -> Vec<Item> {
-        match own {
-            Own::Embedded(embedded) => embedded::items(embedded),
-            _ => Vec::new(),
-        }
-    }
-
-    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        let mut embedded = match own {
-            Own::Embedded(embedded) => embedded,
-            other => embedded::of_items(conversion::items(&other), metadata.orientation, leave),
-        };
-        if embedded.xmp.take().is_some() {
-            leave("the XMP packet".into());
-        }
-        if embedded
-            .exif
-            .as_ref()
-            .is_some_and(|exif| exif.len() > MOST_EXIF)
-        {
-            embedded.exif = None;
-            leave("Exif data of more than 64 KiB".into());
-        }
-        let profile = embedded.profile.as_ref();
-        if profile.is_some_and(|profile| profile.len() > MOST_PROFILE) {
-            embedded.profile = None;
-            leave("an ICC profile of more than 16.7 MB".into());
-        }
-        Own::Embedded(embedded)
-    }
+    Own::Embedded(embedded)
 }
 
 struct JpegDecoder<'a> {

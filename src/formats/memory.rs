@@ -1,18 +1,43 @@
 //! Pages in memory, decoded and encoded like those of a file: every depth, channel and field of metadata is kept as it is.
 
-use super::FORMATS;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
-use crate::image::{Depth, Image, Shape};
-use crate::os::Source;
-use anyhow::{Context, Result, bail};
+use crate::image::metadata::{Alpha, Diagnostics, Metadata};
+use crate::image::{Image, Shape};
+use anyhow::{Context, Result};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 /// The format of pages in memory. It is not in the list of formats, because no file has it.
-#[derive(Debug)]
-pub struct Memory;
+pub static FORMAT: Format = Format {
+    name: "pixels in memory",
+    id: "memory",
+    title: "Pixels in memory",
+    capabilities: Capabilities {
+        white_is_zero: true,
+        alpha: &[
+            Alpha::Independent,
+            Alpha::Associated,
+            Alpha::Unspecified,
+            Alpha::Black,
+        ],
+        fields: &[
+            Field::Maxval,
+            Field::Significant,
+            Field::Orientation,
+            Field::Resolution,
+            Field::Texts,
+            Field::Exif,
+            Field::Profile,
+            Field::Xmp,
+            Field::Records,
+            Field::Stretch,
+        ],
+        ..Capabilities::ALL_SAMPLES
+    },
+    adopt: |_, own, _| own,
+    ..Format::DEFAULTS
+};
 
 /// A page in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,74 +50,6 @@ pub struct Page {
     pub metadata_bytes: u64,
     /// The number of pages that its metadata describe: those of the file that it was read from.
     pub described: usize,
-}
-
-impl Format for Memory {
-    fn name(&self) -> &'static str {
-        "pixels in memory"
-    }
-
-    fn id(&self) -> &'static str {
-        "memory"
-    }
-
-    fn title(&self) -> &'static str {
-        "Pixels in memory"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn sniff(&self, _: &[u8]) -> bool {
-        false
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: true,
-            channels: &[1, 2, 3, 4],
-            depths: &Depth::ALL,
-            signed: true,
-            white_is_zero: true,
-            alpha: &[
-                Alpha::Independent,
-                Alpha::Associated,
-                Alpha::Unspecified,
-                Alpha::Black,
-            ],
-            fields: &[
-                Field::Maxval,
-                Field::Significant,
-                Field::Orientation,
-                Field::Resolution,
-                Field::Texts,
-                Field::Exif,
-                Field::Profile,
-                Field::Xmp,
-                Field::Records,
-                Field::Stretch,
-            ],
-        }
-    }
-
-    fn decoder<'a>(&self, _: &'a Source, _: bool) -> Result<Box<dyn Decoder + 'a>> {
-        bail!("pixels in memory are not a file")
-    }
-
-    /// Those that the format of the metadata finds.
-    fn axes(&self, metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
-        let mut axes = FORMATS
-            .iter()
-            .filter_map(|format| format.axes(metadata, channels, pages).transpose());
-        axes.next().transpose()
-    }
-
-    fn adopt(&self, _: &Metadata, own: Own, _: &mut dyn FnMut(String)) -> Own {
-        own
-    }
 }
 
 /// The pages that a job reads from memory.

@@ -1,25 +1,77 @@
 //! Updates metadata after an operation, and converts them from one format to another.
 
-use super::FORMATS;
+use super::fits::records;
 use super::format::{Field, Format};
 use super::item::Item;
-use super::memory::Memory;
-use crate::image::metadata::{Diagnostics, Effect, Metadata, Own, Transform};
+use super::memory;
+use super::raw::Order;
+use super::{embedded, png, tiff};
+use crate::image::metadata::{Axes, Axis, Diagnostics, Effect, Metadata, Own, Part, Transform};
+use anyhow::Result;
 
 /// Updates metadata after an operation; parts that would be untrue are removed and named in
 /// `diagnostics`.
-pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
+pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
     metadata.follow(transform);
-    for format in FORMATS {
-        format.follow(metadata, transform, diagnostics);
+    let orientation = metadata.orientation;
+    match &mut metadata.own {
+        Own::None => {}
+        Own::Png(chunks) => {
+            png::metadata::follow(chunks, orientation, transform, diagnostics);
+        }
+        Own::Tiff { big_endian, fields } => {
+            tiff::metadata::update(fields, *big_endian, transform, diagnostics);
+            tiff::neutral::update_xmp(fields, orientation, transform);
+        }
+        Own::Fits(records) => records::update(records, transform, diagnostics),
+        Own::Embedded(embedded) => {
+            embedded::update(embedded, orientation, transform, diagnostics);
+        }
     }
 }
 
-/// Reads how values were stretched from the metadata of a format's own kind, which no longer have it
-/// then.
-pub fn take_stretch(metadata: &mut Metadata, format: &dyn Format) {
-    // Pages in memory have it in the neutral field already.
-    if let Some(text) = format.take_stretch(&mut metadata.own) {
+/// The axes along which the `pages` of a file lie, from the metadata of its first page, whose pixels
+/// have so many `channels`; `None` if they name none.
+///
+/// # Errors
+/// Metadata that are not true of the pages.
+pub fn axes(metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
+    match &metadata.own {
+        Own::Tiff { fields, .. } => tiff::axes::axes(fields, channels, pages),
+        _ => Ok(None),
+    }
+}
+
+/// Makes the metadata of a page, before any operation, true of the selected part of a stack.
+pub fn select(metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostics) {
+    if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+        tiff::axes::select(fields, Order::new(*big_endian), part, diagnostics);
+    }
+}
+
+/// Makes the metadata of a page, before any operation, true of a stack of so many `images`, each
+/// projected along `axis`.
+pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics: &mut Diagnostics) {
+    if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+        tiff::axes::collapse(fields, Order::new(*big_endian), axis, images, diagnostics);
+    }
+}
+
+/// Moves the record of how values were stretched from the format's own metadata to `metadata.stretch`.
+pub fn take_stretch(metadata: &mut Metadata) {
+    let text = match &mut metadata.own {
+        Own::Png(chunks) => png::neutral::take_stretch(chunks),
+        Own::Tiff { fields, .. } => tiff::gdal::take_stretch(fields),
+        Own::Fits(records) => {
+            let text = records::take_stretch(records);
+            if records.is_empty() {
+                metadata.own = Own::None;
+            }
+            text
+        }
+        Own::None | Own::Embedded(_) => None,
+    };
+    metadata.stretch = text.map(|text| {
         let text = str::from_utf8(&text).map_err(|_| "it is no text".to_string());
         metadata.stretch = Some(text.and_then(str::parse));
     }
@@ -29,21 +81,21 @@ pub fn take_stretch(metadata: &mut Metadata, format: &dyn Format) {
 /// `diagnostics`.
 pub fn carry(
     metadata: &mut Metadata,
-    format: &dyn Format,
+    format: &Format,
     effect: Effect,
     diagnostics: &mut Diagnostics,
 ) {
-    if format.id() == Memory.id() {
+    if *format == memory::FORMAT {
         return;
     }
-    let can = format.capabilities();
+    let can = &format.capabilities;
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {
         // The sign is meaningless once values are stretched.
         metadata.signed = false;
     }
     let mut leave = |what: String| {
-        let note = format!("{what} is left out: {} has no place for it", format.name());
+        let note = format!("{what} is left out: {} has no place for it", format.name);
         diagnostics.notes.push(note);
     };
     if lacks(Field::Maxval) && metadata.maxval.is_some() {
@@ -56,36 +108,41 @@ pub fn carry(
         leave("the resolution".into());
     }
     let own = std::mem::take(&mut metadata.own);
-    metadata.own = format.adopt(metadata, own, &mut leave);
-    let placed = match metadata.stretch.take() {
-        Some(stretch) => {
-            stretch.map(|known| format.add_stretch(&mut metadata.own, &known.to_string()))
+    metadata.own = (format.adopt)(metadata, own, &mut leave);
+    match metadata.stretch.take() {
+        None => {}
+        Some(Ok(stretch)) => {
+            if !(format.add_stretch)(&mut metadata.own, &stretch.to_string()) {
+                if lacks(Field::Stretch) {
+                    leave("how its values were stretched".into());
+                } else {
+                    diagnostics.warnings.push(
+                        "how its values were stretched is left out: the metadata that it belongs to cannot be read"
+                            .into(),
+                    );
+                }
+            }
         }
-        None => Ok(true),
-    };
-    match placed == Ok(false) {
-        true if lacks(Field::Stretch) => leave("how its values were stretched".into()),
-        true => diagnostics.warnings.push(
-            "how its values were stretched is left out: the metadata that it belongs to cannot be read"
-                .into(),
-        ),
-        false => {}
-    }
-    if let Err(why) = placed {
-        diagnostics.notes.push(format!(
+        Some(Err(why)) => diagnostics.notes.push(format!(
             "how its values were stretched is left out: it cannot be read ({why})"
-        ));
+        )),
     }
     if lacks(Field::Orientation) && metadata.orientation.is_some_and(|number| number > 1) {
         diagnostics.warnings.push(format!(
             "{} cannot tell that the image is to be turned (--auto-orient turns it)",
-            format.name()
+            format.name
         ));
     }
 }
 
 /// Converts a format's own metadata to neutral items.
 pub fn items(own: &Own) -> Vec<Item> {
-    let items = FORMATS.iter().flat_map(|format| format.items(own));
-    items.collect()
+    match own {
+        Own::None => Vec::new(),
+        Own::Png(chunks) => png::neutral::items(chunks),
+        Own::Tiff { big_endian, fields } => tiff::neutral::items(*big_endian, fields),
+        // No other format can store a record.
+        Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
+        Own::Embedded(embedded) => embedded::items(embedded),
+    }
 }

@@ -1,8 +1,8 @@
 //! MetaImage (ITK's MetaIO documentation): samples of 8, 16 and 32 bits and floating point, raw, compressed or as text, after
 //! the header (`.mha`) or in a file beside it (`.mhd`). Axes after the second make pages.
 
-use super::format::{Capabilities, Decoder, Format};
-use super::raster::{self, Coding};
+use super::format::{Decoder, Format};
+use super::raster::Coding;
 use super::raw::Order;
 use super::volume::{Lines, Volume, numbers};
 use crate::image::Depth;
@@ -10,78 +10,61 @@ use crate::os::Source;
 use anyhow::{Context, Result, bail};
 
 /// MetaImage.
-#[derive(Debug)]
-pub struct MetaImage;
-
-impl Format for MetaImage {
-    fn name(&self) -> &'static str {
-        "MetaImage"
-    }
-
-    fn id(&self) -> &'static str {
-        "metaimage"
-    }
-
-    fn title(&self) -> &'static str {
-        "MetaImage"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["mha", "mhd"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
+pub static FORMAT: Format = Format {
+    name: "MetaImage",
+    id: "metaimage",
+    title: "MetaImage",
+    extensions: &["mha", "mhd"],
+    sniff: |head| {
         [&b"ObjectType ="[..], b"NDims ="]
             .iter()
             .any(|first| head.starts_with(first))
-    }
+    },
+    decoder,
+    ..Format::DEFAULTS
+};
 
-    fn capabilities(&self) -> Capabilities {
-        raster::READ
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let mut lines = Lines::read(source)?;
-        let mut volume = Volume {
-            skip: Some(0),
-            // What ITK takes where nothing is said.
-            order: Some(Order::Little),
-            ..Volume::default()
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let mut lines = Lines::read(source)?;
+    let mut volume = Volume {
+        skip: Some(0),
+        // What ITK takes where nothing is said.
+        order: Some(Order::Little),
+        ..Volume::default()
+    };
+    while let Some(line) = Iterator::next(&mut lines) {
+        let Some((name, value)) = line.split_once('=') else {
+            bail!("a line of the header is no field: {line:?}");
         };
-        while let Some(line) = Iterator::next(&mut lines) {
-            let Some((name, value)) = line.split_once('=') else {
-                bail!("a line of the header is no field: {line:?}");
-            };
-            let (name, value) = (name.trim(), value.trim());
-            match name {
-                "DimSize" => volume.axes = numbers(name, value)?,
-                "ElementType" => volume.samples = Some(samples(value)?),
-                "ElementNumberOfChannels" => {
-                    volume.channels = numbers(name, value)?.first().copied();
-                }
-                "ElementByteOrderMSB" | "BinaryDataByteOrderMSB" => {
-                    volume.order = Some(match is_true(value) {
-                        true => Order::Big,
-                        false => Order::Little,
-                    });
-                }
-                "HeaderSize" if value == "-1" => volume.skip = None,
-                "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),
-                "CompressedData" => volume.coding = is_true(value).then_some(Coding::Zlib),
-                "BinaryData" if !is_true(value) => volume.coding = Some(Coding::Text),
-                "BinaryData" => {}
-                "ObjectType" | "NDims" | "CompressedDataSize" => {}
-                "ElementDataFile" => {
-                    if value != "LOCAL" {
-                        volume.file = Some(value.into());
-                    }
-                    return volume.decoder(source, lines.next as u64, damaged);
-                }
-                other => volume.left_out.push(other.into()),
+        let (name, value) = (name.trim(), value.trim());
+        match name {
+            "DimSize" => volume.axes = numbers(name, value)?,
+            "ElementType" => volume.samples = Some(samples(value)?),
+            "ElementNumberOfChannels" => {
+                volume.channels = numbers(name, value)?.first().copied();
             }
+            "ElementByteOrderMSB" | "BinaryDataByteOrderMSB" => {
+                volume.order = Some(match is_true(value) {
+                    true => Order::Big,
+                    false => Order::Little,
+                });
+            }
+            "HeaderSize" if value == "-1" => volume.skip = None,
+            "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),
+            "CompressedData" => volume.coding = is_true(value).then_some(Coding::Zlib),
+            "BinaryData" if !is_true(value) => volume.coding = Some(Coding::Text),
+            "BinaryData" => {}
+            "ObjectType" | "NDims" | "CompressedDataSize" => {}
+            "ElementDataFile" => {
+                if value != "LOCAL" {
+                    volume.file = Some(value.into());
+                }
+                return volume.decoder(source, lines.next as u64, damaged);
+            }
+            other => volume.left_out.push(other.into()),
         }
-        None.with_context(|| format!("truncated at byte {}, within the header", source.len()))
     }
+    None.with_context(|| format!("truncated at byte {}, within the header", source.len()))
 }
 
 fn is_true(value: &str) -> bool {

@@ -6,13 +6,12 @@
 //! three axes is taken for channels. A second or fourth channel is opacity, as in imageio and
 //! Pillow.
 
-use super::Options;
-use super::format::{Capabilities, Decoder, Encoder, Format};
-use super::raster::{self, Form, Header, Layout, RasterDecoder, RasterEncoder};
+use super::format::{Decoder, Format};
+use super::raster::{Form, Header, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Shape};
-use crate::os::{Source, Target};
+use crate::os::Source;
 use anyhow::{Context, Result, bail, ensure};
 
 /// The first bytes of every file.
@@ -22,52 +21,23 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const MOST: usize = 64 << 10;
 
 /// NumPy's array files.
-#[derive(Debug)]
-pub struct Npy;
+pub static FORMAT: Format = Format {
+    name: "NumPy",
+    id: "npy",
+    title: "NumPy array (.npy) of uint8 to uint32, int8 to int32, float32, float64, bool",
+    extensions: &["npy"],
+    sniff: |head| head.starts_with(MAGIC),
+    decoder,
+    encoder: Some(|target, _, pages| {
+        Ok(Box::new(RasterEncoder::new(target, NpyHeader, pages.len())))
+    }),
+    ..Format::DEFAULTS
+};
 
-impl Format for Npy {
-    fn name(&self) -> &'static str {
-        "NumPy"
-    }
-
-    fn id(&self) -> &'static str {
-        "npy"
-    }
-
-    fn title(&self) -> &'static str {
-        "NumPy array (.npy) of uint8 to uint32, int8 to int32, float32, float64, bool"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["npy"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(MAGIC)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            ..raster::READ
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let (text, start) = header(source)?;
-        let layout = layout(&text, start)?;
-        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        let encoder = RasterEncoder::new(target, NpyHeader, pages.len());
-        Ok(Box::new(encoder))
-    }
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let (text, start) = header(source)?;
+    let layout = layout(&text, start)?;
+    Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 
 /// The header's text, a Python dictionary, and the offset of the first sample.

@@ -2,73 +2,39 @@
 //!
 //! Samples keep their values, as those of PNM; the maxval is kept in the metadata.
 
-use super::Options;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::format::{Capabilities, Decoder, Field, Format};
 use super::pnm::{check_single, depth_of, layout, maxval_of};
 use super::raster::{Form, Header, RasterDecoder, RasterEncoder};
 use super::raw::Order;
-use crate::image::metadata::{Alpha, Metadata};
-use crate::image::{Depth, Shape};
-use crate::os::{Source, Target};
+use crate::image::Shape;
+use crate::image::metadata::Metadata;
+use crate::os::Source;
 use anyhow::{Context, Result, bail, ensure};
 
 /// The most bytes of a header, comments included.
 const MOST: usize = 64 << 10;
 
 /// Portable arbitrary map: P7.
-#[derive(Debug)]
-pub struct Pam;
+pub static FORMAT: Format = Format {
+    name: "PAM",
+    id: "pam",
+    title: "Portable arbitrary map: P7",
+    extensions: &["pam"],
+    capabilities: Capabilities {
+        fields: &[Field::Maxval],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"P7"),
+    decoder,
+    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::new(target, PamHeader, 1)))),
+    ..Format::DEFAULTS
+};
 
-impl Format for Pam {
-    fn name(&self) -> &'static str {
-        "PAM"
-    }
-
-    fn id(&self) -> &'static str {
-        "pam"
-    }
-
-    fn title(&self) -> &'static str {
-        "Portable arbitrary map: P7"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["pam"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"P7")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: false,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[Field::Maxval],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let (shape, maxval, start) = header(source)?;
-        let layout = layout(shape, maxval, start);
-        check_single(source, layout.end()?)?;
-        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        Ok(Box::new(RasterEncoder::new(target, PamHeader, 1)))
-    }
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let (shape, maxval, start) = header(source)?;
+    let layout = layout(shape, maxval, start);
+    check_single(source, layout.end()?)?;
+    Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 
 /// The shape, the maxval, and the offset of the first sample.

@@ -4,13 +4,12 @@
 //! The third line is a number: below 0 where the least significant byte is first, and else a scale by
 //! which nothing says that samples are to be multiplied. They are taken as they are.
 
-use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Format};
 use super::raster::{self, Form, Header, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Image, Shape};
-use crate::os::{Source, Target};
+use crate::os::Source;
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
 
@@ -18,56 +17,26 @@ use std::borrow::Cow;
 const MOST: usize = 256;
 
 /// Portable float map.
-#[derive(Debug)]
-pub struct Pfm;
+pub static FORMAT: Format = Format {
+    name: "PFM",
+    id: "pfm",
+    title: "Portable float map",
+    extensions: &["pfm"],
+    capabilities: Capabilities {
+        channels: &[1, 3],
+        depths: &[Depth::Float],
+        alpha: &[],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| matches!(head, [b'P', b'F' | b'f', blank, ..] if blank.is_ascii_whitespace()),
+    decoder,
+    encoder: Some(|target, _, _| Ok(Box::new(BottomUp(RasterEncoder::new(target, PfmHeader, 1))))),
+    ..Format::DEFAULTS
+};
 
-impl Format for Pfm {
-    fn name(&self) -> &'static str {
-        "PFM"
-    }
-
-    fn id(&self) -> &'static str {
-        "pfm"
-    }
-
-    fn title(&self) -> &'static str {
-        "Portable float map"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["pfm"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        matches!(head, [b'P', b'F' | b'f', blank, ..] if blank.is_ascii_whitespace())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            pages: false,
-            channels: &[1, 3],
-            depths: &[Depth::Float],
-            signed: false,
-            alpha: &[],
-            ..raster::READ
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let layout = layout(source)?;
-        Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        let encoder = RasterEncoder::new(target, PfmHeader, 1);
-        Ok(Box::new(BottomUp(encoder)))
-    }
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let layout = layout(source)?;
+    Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 
 /// The layout that a file's first three lines describe.

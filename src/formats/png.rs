@@ -4,127 +4,63 @@
 mod decode;
 mod deflated;
 mod encode;
-mod metadata;
-mod neutral;
+pub(super) mod metadata;
+pub(super) mod neutral;
 #[cfg(test)]
 mod tests;
 
 pub use decode::{PngDecoder, decode};
 pub use encode::{Mode, encode};
 
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use super::item::Item;
-use super::{Options, metadata as conversion};
-use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
-use crate::image::{Depth, Shape};
-use crate::os::{Source, Target};
-use anyhow::Result;
+use super::format::{Capabilities, Field, Format};
+use super::metadata as conversion;
+use crate::image::metadata::{Metadata, Own};
 
 /// Portable Network Graphics.
-#[derive(Debug)]
-pub struct Png;
+pub static FORMAT: Format = Format {
+    name: "PNG",
+    id: "png",
+    title: "Portable Network Graphics",
+    extensions: &["png"],
+    capabilities: Capabilities {
+        fields: &[
+            Field::Significant,
+            Field::Orientation,
+            Field::Resolution,
+            Field::Texts,
+            Field::Exif,
+            Field::Profile,
+            Field::Xmp,
+            Field::Stretch,
+        ],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"\x89PNG"),
+    decoder: |source, damaged| Ok(Box::new(decode::PngDecoder::open(source, damaged)?)),
+    encoder: Some(|target, options, _| Ok(Box::new(encode::PngEncoder::new(target, options.png)))),
+    adopt,
+    add_stretch,
+    ..Format::DEFAULTS
+};
 
-impl Format for Png {
-    fn name(&self) -> &'static str {
-        "PNG"
+fn adopt(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+    let mut own = match own {
+        Own::Png(_) => own,
+        other => neutral::own(conversion::items(&other), metadata.orientation, leave),
+    };
+    if let (Own::Png(chunks), Some(orientation)) = (&mut own, metadata.orientation) {
+        metadata::set_orientation(chunks, orientation);
     }
+    own
+}
 
-    fn id(&self) -> &'static str {
-        "png"
+fn add_stretch(own: &mut Own, text: &str) -> bool {
+    let chunk = neutral::stretch(text);
+    match own {
+        Own::Png(chunks) => chunks.push(chunk),
+        own => *own = Own::Png(vec![chunk]),
     }
-
-    fn title(&self) -> &'static str {
-        "Portable Network Graphics"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["png"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(&SIGNATURE[..4])
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: false,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[
-                Field::Significant,
-                Field::Orientation,
-                Field::Resolution,
-                Field::Texts,
-                Field::Exif,
-                Field::Profile,
-                Field::Xmp,
-                Field::Stretch,
-            ],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        Ok(Box::new(decode::PngDecoder::open(source, damaged)?))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        Ok(Box::new(encode::PngEncoder::new(target, options.png)))
-    }
-
-    fn follow(
-        &self,
-        metadata: &mut Metadata,
-        transform: &Transform,
-        diagnostics: &mut Diagnostics,
-    ) {
-        if let Own::Png(chunks) = &mut metadata.own {
-            metadata::update(chunks, metadata.orientation, transform, diagnostics);
-        }
-    }
-
-    fn items(&self, own: &Own) -> Vec<Item> {
-        match own {
-            Own::Png(chunks) => neutral::items(chunks),
-            _ => Vec::new(),
-        }
-    }
-
-    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
-        match own {
-            Own::Png(chunks) => neutral::remove_rescaling(chunks),
-            _ => None,
-        }
-    }
-
-    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
-        let chunk = neutral::rescaling(text);
-        match own {
-            Own::Png(chunks) => chunks.push(chunk),
-            own => *own = Own::Png(vec![chunk]),
-        }
-        true
-    }
-
-    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        let mut own = match own {
-            Own::Png(_) => own,
-            other => neutral::own(conversion::items(&other), metadata.orientation, leave),
-        };
-        if let (Own::Png(chunks), Some(orientation)) = (&mut own, metadata.orientation) {
-            metadata::set_orientation(chunks, orientation);
-        }
-        own
-    }
+    true
 }
 
 /// The first bytes of every PNG (PNG specification, section 5.2).

@@ -9,7 +9,6 @@ mod plain;
 
 pub(super) use header::Header;
 
-use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
@@ -25,66 +24,33 @@ use std::borrow::Cow;
 use std::path::Path;
 
 /// Portable anymap: P1 to P6.
-#[derive(Debug)]
-pub struct Pnm;
+pub static FORMAT: Format = Format {
+    name: "PNM",
+    id: "pnm",
+    title: "Portable anymap: P1 to P6 read, P5 (grey) or P6 (RGB) written",
+    extensions: &["pnm", "pgm", "ppm", "pbm"],
+    capabilities: Capabilities {
+        channels: &[1, 3],
+        alpha: &[],
+        fields: &[Field::Maxval],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| matches!(head, [b'P', b'1'..=b'6', ..]),
+    check_name,
+    decoder: open,
+    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::new(target, PnmHeader, 1)))),
+    ..Format::DEFAULTS
+};
 
-impl Format for Pnm {
-    fn name(&self) -> &'static str {
-        "PNM"
-    }
-
-    fn id(&self) -> &'static str {
-        "pnm"
-    }
-
-    fn title(&self) -> &'static str {
-        "Portable anymap: P1 to P6 read, P5 (grey) or P6 (RGB) written"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["pnm", "pgm", "ppm", "pbm"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        matches!(head, [b'P', b'1'..=b'6', ..])
-    }
-
-    fn check_name(&self, path: &Path, shape: &Shape) -> Result<()> {
-        let extension = path.extension().unwrap_or_default();
-        ensure!(
-            !extension.eq_ignore_ascii_case("pgm") || shape.colours() == 1,
-            "a .pgm is grey, and the image has colours: call it {}",
-            path.with_extension("ppm").shown()
-        );
-        Ok(())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: false,
-            channels: &[1, 3],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[],
-            fields: &[Field::Maxval],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        open(source, damaged)
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        Ok(Box::new(RasterEncoder::new(target, PnmHeader, 1)))
-    }
+/// Refuses a file name that would be untrue of an image of this shape.
+fn check_name(path: &Path, shape: &Shape) -> Result<()> {
+    let extension = path.extension().unwrap_or_default();
+    ensure!(
+        !extension.eq_ignore_ascii_case("pgm") || shape.colours() == 1,
+        "a .pgm is grey, and the image has colours: call it {}",
+        path.with_extension("ppm").shown()
+    );
+    Ok(())
 }
 
 /// Reads and checks the header. With `damaged`, the samples may be cut off.

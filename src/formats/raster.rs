@@ -9,28 +9,15 @@ pub use coded::Coding;
 pub use encode::{Form, Header, RasterEncoder};
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, TakeBlock, TakeRows};
+use super::format::{Decoder, TakeBlock, TakeRows};
 use super::raw::{self, Order};
 use crate::image::buffer::Buffer;
-use crate::image::metadata::{Alpha, Diagnostics, Metadata};
+use crate::image::metadata::{Diagnostics, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use coded::Coded;
 use rayon::prelude::*;
-
-/// The capabilities of formats that are read, and hold samples of any depth.
-pub const READ: Capabilities = Capabilities {
-    written: false,
-    lossless: true,
-    pages: true,
-    channels: &[1, 2, 3, 4],
-    depths: &Depth::ALL,
-    signed: true,
-    white_is_zero: false,
-    alpha: &[Alpha::Independent],
-    fields: &[],
-};
 
 /// What a header says of the samples behind it.
 #[derive(Clone, Debug)]

@@ -26,11 +26,36 @@ pub enum Order {
 
 impl Order {
     /// This machine's order.
-    pub const NATIVE: Order = if cfg!(target_endian = "big") {
-        Order::Big
-    } else {
-        Order::Little
-    };
+    pub const NATIVE: Order = Order::new(cfg!(target_endian = "big"));
+
+    /// Big-endian if the flag is set, otherwise little-endian.
+    pub const fn new(big_endian: bool) -> Order {
+        if big_endian {
+            Order::Big
+        } else {
+            Order::Little
+        }
+    }
+
+    /// An unsigned number of up to 8 bytes.
+    #[inline(always)]
+    pub fn number(self, bytes: &[u8]) -> u64 {
+        let join = |number, &byte: &u8| number << 8 | u64::from(byte);
+        match self {
+            Order::Big => bytes.iter().fold(0, join),
+            Order::Little => bytes.iter().rev().fold(0, join),
+        }
+    }
+
+    /// The low `N` bytes of a number.
+    pub fn bytes<const N: usize>(self, number: u64) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&number.to_le_bytes()[..N]);
+        if self == Order::Big {
+            bytes.reverse();
+        }
+        bytes
+    }
 }
 
 /// Converts samples of this depth from a file's byte order to the machine's, or back.

@@ -2,9 +2,8 @@
 
 use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format, TakeBlock, TakeRows};
-use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
-use super::{Reading, memory, metadata};
+use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
 use crate::image::{Image, Shape};
 use crate::os::Source;
@@ -97,7 +96,7 @@ impl std::str::FromStr for Places {
 /// A file whose header has been read; no memory has been allocated for pixels yet.
 pub struct Reader<'a> {
     source: &'a Source,
-    format: &'static dyn Format,
+    format: &'static Format,
     decoder: Box<dyn Decoder + 'a>,
     /// The selected pages, counted from 0.
     pages: Vec<usize>,
@@ -155,11 +154,14 @@ impl<'a> Reader<'a> {
     }
 
     fn parse(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
-        let (format, decoder): (&'static dyn Format, _) = match reading.raw {
-            Some(raw) => (&Raw, raw.decoder(source, reading.keep_going)?),
+        let (format, decoder): (&'static Format, _) = match reading.raw {
+            Some(raw) => (
+                &headerless::FORMAT,
+                raw.decoder(source, reading.keep_going)?,
+            ),
             None => {
                 let format = format::of_content(source)?;
-                (format, format.decoder(source, reading.keep_going)?)
+                (format, (format.decoder)(source, reading.keep_going)?)
             }
         };
         let count = decoder.pages();
@@ -214,7 +216,7 @@ impl<'a> Reader<'a> {
         }
         let metadata = self.decoder.metadata(&mut Diagnostics::default());
         let channels = self.decoder.shape().channels;
-        let axes = metadata.and_then(|known| self.format.axes(&known, channels, count));
+        let axes = metadata.and_then(|known| metadata::axes(&known, channels, count));
         let Some(places) = reading.axes else {
             // Of pages without axes that are true nothing more is known.
             let axes = axes.ok().flatten();
@@ -292,7 +294,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The file's format.
-    pub fn format(&self) -> &'static dyn Format {
+    pub fn format(&self) -> &'static Format {
         self.format
     }
 
@@ -334,9 +336,9 @@ impl<'a> Reader<'a> {
                 .take(Err(Error::msg(lost.join("; ") + left_out)))?;
         }
         let mut metadata = self.checked(metadata)?;
-        metadata::take_stretch(&mut metadata, self.format);
+        metadata::take_stretch(&mut metadata);
         if let Some(part) = &self.part {
-            self.format.select(&mut metadata, part, diagnostics);
+            metadata::select(&mut metadata, part, diagnostics);
         }
         Ok(metadata)
     }

@@ -7,7 +7,7 @@
 //! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
 //! stays in the tests, as a second opinion.
 
-mod axes;
+pub(super) mod axes;
 mod behind;
 mod coded;
 mod decode;
@@ -18,13 +18,13 @@ mod encode;
 pub(super) mod exif;
 mod fax;
 mod fields;
-mod gdal;
+pub(super) mod gdal;
 mod geo;
 mod ifd;
 mod imagej;
 mod lzw;
-mod metadata;
-mod neutral;
+pub(super) mod metadata;
+pub(super) mod neutral;
 mod old_jpeg;
 mod ome;
 mod pack;
@@ -44,12 +44,10 @@ pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakeBlock, TakeRows};
-use super::item::Item;
 use super::packed::{Packed, Unsuited};
-use super::raw::Order;
 use super::{Options, metadata as conversion};
-use crate::image::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
-use crate::image::{Depth, Image, Shape};
+use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::image::{Image, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Result, anyhow, bail, ensure};
 use behind::Behind;
@@ -61,155 +59,77 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Tagged Image File Format.
-#[derive(Debug)]
-pub struct Tiff;
+pub static FORMAT: Format = Format {
+    name: "TIFF",
+    id: "tiff",
+    title: "Tagged Image File Format",
+    extensions: &["tif", "tiff"],
+    capabilities: Capabilities {
+        white_is_zero: true,
+        alpha: &[
+            Alpha::Independent,
+            Alpha::Associated,
+            Alpha::Unspecified,
+            Alpha::Black,
+        ],
+        fields: &[
+            Field::Maxval,
+            Field::Orientation,
+            Field::Resolution,
+            Field::Texts,
+            Field::Exif,
+            Field::Profile,
+            Field::Xmp,
+            Field::Stretch,
+        ],
+        ..Capabilities::ALL_SAMPLES
+    },
+    sniff,
+    decoder: |source, damaged| Ok(Box::new(TiffDecoder::open(source, damaged)?)),
+    encoder: Some(encoder),
+    adopt,
+    add_stretch,
+    ..Format::DEFAULTS
+};
 
-impl Format for Tiff {
-    fn name(&self) -> &'static str {
-        "TIFF"
+fn sniff(head: &[u8]) -> bool {
+    // 42: classic TIFF; 43: BigTIFF.
+    let is_tiff = matches!(
+        head,
+        [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..]
+    );
+    // The 128 bytes before the mark of a DICOM file may be the header of a TIFF (PS3.10, section 7.1).
+    is_tiff && head.get(128..132) != Some(b"DICM")
+}
+
+fn encoder<'a>(
+    target: &'a Target,
+    options: &Options,
+    pages: &[(Shape, u64)],
+) -> Result<Box<dyn Encoder + 'a>> {
+    let pages = pages.iter().copied();
+    let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
+    Ok(Box::new(encoder))
+}
+
+/// Converts the fields that TIFF shares with other formats.
+fn adopt(_: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+    match own {
+        Own::Tiff { .. } | Own::None => own,
+        other => neutral::own(conversion::items(&other), leave),
     }
+}
 
-    fn id(&self) -> &'static str {
-        "tiff"
+fn add_stretch(own: &mut Own, text: &str) -> bool {
+    if !matches!(own, Own::Tiff { .. }) {
+        *own = Own::Tiff {
+            big_endian: false,
+            fields: Vec::new(),
+        };
     }
-
-    fn title(&self) -> &'static str {
-        "Tagged Image File Format"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["tif", "tiff"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        // 42: classic TIFF; 43: BigTIFF.
-        let is_tiff = matches!(
-            head,
-            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..]
-        );
-        // The 128 bytes before the mark of a DICOM file may be the header of a TIFF (PS3.10, section 7.1).
-        is_tiff && head.get(128..132) != Some(b"DICM")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: true,
-            channels: &[1, 2, 3, 4],
-            depths: &Depth::ALL,
-            signed: true,
-            white_is_zero: true,
-            alpha: &[
-                Alpha::Independent,
-                Alpha::Associated,
-                Alpha::Unspecified,
-                Alpha::Black,
-            ],
-            fields: &[
-                Field::Maxval,
-                Field::Orientation,
-                Field::Resolution,
-                Field::Texts,
-                Field::Exif,
-                Field::Profile,
-                Field::Xmp,
-                Field::Stretch,
-            ],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        Ok(Box::new(TiffDecoder::open(source, damaged)?))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        options: &Options,
-        pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        let pages = pages.iter().copied();
-        let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
-        Ok(Box::new(encoder))
-    }
-
-    fn follow(
-        &self,
-        metadata: &mut Metadata,
-        transform: &Transform,
-        diagnostics: &mut Diagnostics,
-    ) {
-        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
-            metadata::follow(fields, *big_endian, transform, diagnostics);
-            neutral::follow_xmp(fields, metadata.orientation, transform);
-        }
-    }
-
-    fn axes(&self, metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
-        match &metadata.own {
-            Own::Tiff { fields, .. } => axes::axes(fields, channels, pages),
-            _ => Ok(None),
-        }
-    }
-
-    fn select(&self, metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostics) {
-        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
-            let order = match big_endian {
-                true => Order::Big,
-                false => Order::Little,
-            };
-            axes::select(fields, order, part, diagnostics);
-        }
-    }
-
-    fn collapse(
-        &self,
-        metadata: &mut Metadata,
-        (axis, images): (Axis, usize),
-        diagnostics: &mut Diagnostics,
-    ) {
-        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
-            let order = match big_endian {
-                true => Order::Big,
-                false => Order::Little,
-            };
-            axes::collapse(fields, order, (axis, images), diagnostics);
-        }
-    }
-
-    fn items(&self, own: &Own) -> Vec<Item> {
-        match own {
-            Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
-            _ => Vec::new(),
-        }
-    }
-
-    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
-        match own {
-            Own::Tiff { fields, .. } => gdal::take_stretch(fields),
-            _ => None,
-        }
-    }
-
-    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
-        if !matches!(own, Own::Tiff { .. }) {
-            *own = Own::Tiff {
-                big_endian: false,
-                fields: Vec::new(),
-            };
-        }
-        match own {
-            Own::Tiff { fields, .. } => gdal::add_stretch(fields, text),
-            _ => false,
-        }
-    }
-
-    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        match own {
-            Own::Tiff { .. } | Own::None => own,
-            other => neutral::own(conversion::items(&other), leave),
-        }
+    match own {
+        Own::Tiff { fields, .. } => gdal::add_stretch(fields, text),
+        _ => false,
     }
 }
 

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 /// A file of any format that pages are written to.
 pub struct Writer<'a> {
-    format: &'static dyn Format,
+    format: &'static Format,
     encoder: Box<dyn Encoder + 'a>,
 }
 
@@ -23,14 +23,14 @@ impl<'a> Writer<'a> {
     /// A format that is only read, more pages than a file of the format holds, and a depth that it
     /// does not have.
     pub fn new(
-        format: &'static dyn Format,
+        format: &'static Format,
         options: &Options,
         target: &'a Target,
         pages: &[(Shape, u64)],
     ) -> Result<Writer<'a>> {
         let shapes: Vec<Shape> = pages.iter().map(|(shape, _)| *shape).collect();
         format::check_output(format, &shapes)?;
-        let encoder = format.encoder(target, options, pages)?;
+        let encoder = format.create_encoder(target, options, pages)?;
         Ok(Writer { format, encoder })
     }
 
@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The file's format.
-    pub fn format(&self) -> &'static dyn Format {
+    pub fn format(&self) -> &'static Format {
         self.format
     }
 

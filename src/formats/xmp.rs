@@ -14,7 +14,7 @@ const SIDES: [[&str; 2]; 3] = [
 const RESOLUTION: usize = 1;
 
 /// Updates a packet after a transform, for an image that now has this orientation.
-pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u16>) {
+pub fn update(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u16>) {
     // Packets in UTF-16 are legal, but not supported.
     let Ok(text) = str::from_utf8(packet) else {
         return;

@@ -61,6 +61,8 @@ pub mod inflate {
     pub const OTHER_CRC: u32 = 16;
     /// `UNCHAINED` of kernels/inflate.cuh.
     pub const UNCHAINED: u32 = 32;
+    /// `BAD_LZW` of kernels/inflate.cuh.
+    pub const BAD_LZW: u32 = 64;
 
     record! {
         /// `Part` of kernels/inflate.cuh.
@@ -485,6 +487,70 @@ pub mod inflate_write {
         |it, launch, list| {
             launch.has("pieces", it.pieces.len(), launch.blocks().saturating_mul(16))?;
         } { list.push(&it.stream); list.push(&it.pieces); list.push(&it.bytes); }
+    }
+}
+
+/// kernels/lzw.cu
+pub mod lzw {
+    use crate::gpu::driver::launch::{arguments, record, Form, View, ViewMut};
+
+    /// `SEGMENT_BYTES` of kernels/lzw.cu.
+    pub const SEGMENT_BYTES: u32 = 2_048;
+    /// `MORE_SEGMENTS` of kernels/lzw.cu.
+    pub const MORE_SEGMENTS: u32 = 2;
+
+    record! {
+        /// `Segment` of kernels/lzw.cu.
+        Segment = 16 { first_bit: u32, codes: u32, bytes: u32, stream: u32 }
+    }
+
+    arguments! {
+        /// `lzw_find` of kernels/lzw.cu.
+        ///
+        /// Lengths `stream[words]`, `begins[count + 1]`, `segments[..]`, `report[REPORT]`.
+        ///
+        /// Requires `grid.blocks == count`.
+        ///
+        /// Trusts begins, which rise and end two words before the end of the stream, and segments, of which there are as many as first_slot gives for the stream after the last one.
+        trusting LzwFind<'a> = "lzw" ["lzw_find"] &[Form::ONLY];
+        { stream: View<'a>, words: u32, begins: View<'a>, count: u32, segments: ViewMut<'a>, report: ViewMut<'a> }
+        |it, launch, list| {
+            launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
+            launch.has("begins", it.begins.len(), u64::from(it.count).saturating_add(1).saturating_mul(4))?;
+            launch.has("report", it.report.len(), 64)?;
+            launch.requires(launch.blocks() == u64::from(it.count), "grid.blocks == count")?;
+        } { list.push(&it.stream); list.push(&it.words); list.push(&it.begins); list.push(&it.count); list.push(&it.segments); list.push(&it.report); }
+    }
+
+    arguments! {
+        /// `lzw_measure` of kernels/lzw.cu.
+        ///
+        /// Lengths `stream[words]`, `segments[grid.blocks]`.
+        ///
+        /// Trusts segments, which lie inside the stream.
+        trusting LzwMeasure<'a> = "lzw" ["lzw_measure"] &[Form::ONLY];
+        { stream: View<'a>, words: u32, segments: ViewMut<'a> }
+        |it, launch, list| {
+            launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
+            launch.has("segments", it.segments.len(), launch.blocks().saturating_mul(16))?;
+        } { list.push(&it.stream); list.push(&it.words); list.push(&it.segments); }
+    }
+
+    arguments! {
+        /// `lzw_write` of kernels/lzw.cu.
+        ///
+        /// Lengths `stream[words]`, `begins[count + 1]`, `segments[grid.blocks]`, `bytes[total]`, `report[REPORT]`.
+        ///
+        /// Trusts segments, which lie inside the stream, and whose streams there are; begins, as lzw_find does.
+        trusting LzwWrite<'a> = "lzw" ["lzw_write"] &[Form::ONLY];
+        { stream: View<'a>, words: u32, begins: View<'a>, count: u32, each: u32, total: u32, segments: View<'a>, bytes: ViewMut<'a>, report: ViewMut<'a> }
+        |it, launch, list| {
+            launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
+            launch.has("begins", it.begins.len(), u64::from(it.count).saturating_add(1).saturating_mul(4))?;
+            launch.has("segments", it.segments.len(), launch.blocks().saturating_mul(16))?;
+            launch.has("bytes", it.bytes.len(), u64::from(it.total))?;
+            launch.has("report", it.report.len(), 64)?;
+        } { list.push(&it.stream); list.push(&it.words); list.push(&it.begins); list.push(&it.count); list.push(&it.each); list.push(&it.total); list.push(&it.segments); list.push(&it.bytes); list.push(&it.report); }
     }
 }
 

@@ -41,8 +41,8 @@ fn kinds(can: &Capabilities) -> Vec<(usize, Depth, bool)> {
 fn every_format_gives_back_what_it_was_given() {
     let (mut formats, mut files) = (0, 0);
     for format in FORMATS {
-        let can = format.capabilities();
-        if !can.written || !can.lossless {
+        let can = format.capabilities;
+        if !format.is_written() || !can.lossless {
             continue;
         }
         formats += 1;
@@ -65,9 +65,9 @@ fn every_format_gives_back_what_it_was_given() {
                         .collect();
                     let file = written(*format, &images, &metadata).unwrap();
                     let (back, known, _) = read_pages(&file).unwrap();
-                    let what = format!("{} {shape} signed {signed}", format.id());
+                    let what = format!("{} {shape} signed {signed}", format.id);
                     assert_eq!(known.signed, signed, "{what}");
-                    match format.id() {
+                    match format.id {
                         "farbfeld" => assert_eq!(back, images.iter().map(rgba).collect::<Vec<_>>()),
                         _ => assert_eq!(back, images, "{what}"),
                     }
@@ -140,11 +140,11 @@ fn rgba(image: &Image) -> Image {
 fn pages_of_two_sizes_are_refused_or_kept() {
     let pages = [(30, 20), (20, 30)].map(|(w, h)| image(w, h, 1, Depth::Sixteen, Kind::Noise));
     for format in FORMATS.iter().filter(|format| {
-        let can = format.capabilities();
-        can.pages && can.written
+        let can = format.capabilities;
+        can.pages && format.is_written()
     }) {
         let file = written(*format, &pages, &Metadata::default());
-        match format.id() {
+        match format.id {
             "tiff" => assert_eq!(read_pages(&file.unwrap()).unwrap().0, pages),
             _ => assert_eq!(
                 format!("{:#}", file.unwrap_err()),
@@ -162,17 +162,17 @@ fn the_table_is_that_of_the_list() {
     assert_eq!((table.code, table.stderr.as_str()), (0, ""));
     let lines: Vec<&str> = table.stdout.lines().collect();
     for (format, line) in FORMATS.iter().zip(&lines[1..]) {
-        let can = format.capabilities();
-        assert!(line.starts_with(format.name()), "{line}");
-        assert_eq!(line.contains("written"), can.written, "{line}");
+        let can = format.capabilities;
+        assert!(line.starts_with(format.name), "{line}");
+        assert_eq!(line.contains("written"), format.is_written(), "{line}");
         assert_eq!(
             line.contains("lossy"),
-            !can.lossless && can.written,
+            !can.lossless && format.is_written(),
             "{line}"
         );
         assert_eq!(line.contains("signed"), can.signed, "{line}");
         assert_eq!(line.contains(" many "), can.pages, "{line}");
-        for extension in format.extensions() {
+        for extension in format.extensions {
             assert!(line.contains(&format!(".{extension}")), "{line}");
         }
     }
@@ -182,9 +182,9 @@ fn the_table_is_that_of_the_list() {
         .collect();
     assert_eq!(rows.len(), FORMATS.len());
     for (format, row) in FORMATS.iter().zip(&rows) {
-        let can = format.capabilities();
-        assert_eq!(row["id"], format.id());
-        assert_eq!(row["written"], can.written);
+        let can = format.capabilities;
+        assert_eq!(row["id"], format.id);
+        assert_eq!(row["written"], format.is_written());
         assert_eq!(
             row["channels"].as_array().unwrap().len(),
             can.channels.len()

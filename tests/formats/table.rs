@@ -51,14 +51,14 @@ fn the_contract_has_the_table_of_formats_and_types() {
     let names = TYPES.map(|(name, ..)| name).join(" | ");
     let mut lines = vec![format!("| format | {names} |")];
     for format in FORMATS {
-        let can = format.capabilities();
+        let can = format.capabilities;
         let cell = |&(_, depth, signed): &(&str, Depth, bool)| match holds(&can, depth, signed) {
             false => "–",
-            true if can.written => "rw",
+            true if format.is_written() => "rw",
             true => "r",
         };
         let cells: Vec<&str> = TYPES.iter().map(cell).collect();
-        lines.push(format!("| {} | {} |", format.name(), cells.join(" | ")));
+        lines.push(format!("| {} | {} |", format.name, cells.join(" | ")));
     }
     let missing: Vec<&String> = lines
         .iter()
@@ -81,11 +81,8 @@ fn each_verb_takes_each_type_of_each_format_as_the_contract_says() {
         assert!(contract.contains(&line), "docs/CONTRACT.md lacks: {line}");
     }
     let mut files: Vec<(String, bool, Vec<u8>)> = Vec::new();
-    for format in FORMATS
-        .iter()
-        .filter(|format| format.capabilities().written)
-    {
-        let can = format.capabilities();
+    for format in FORMATS.iter().filter(|format| format.is_written()) {
+        let can = format.capabilities;
         let channels = can.channels[0];
         for (name, depth, signed) in TYPES {
             if holds(&can, depth, signed) {
@@ -95,13 +92,13 @@ fn each_verb_takes_each_type_of_each_format_as_the_contract_says() {
                 };
                 let page = image(5, 3, channels, depth, Kind::Narrow);
                 let file = written(*format, &[page], &metadata).unwrap();
-                files.push((format!("{}-{name}", format.id()), depth.is_wide(), file));
+                files.push((format!("{}-{name}", format.id), depth.is_wide(), file));
             }
         }
     }
     for (id, file) in small_files() {
         let format = format(id.split('-').next().unwrap());
-        if !format.capabilities().written {
+        if !format.is_written() {
             let depth = super::read(&file).unwrap().0.shape().depth;
             files.push((id, depth.is_wide(), file));
         }

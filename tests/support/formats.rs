@@ -36,7 +36,7 @@ pub fn read_pages(file: &[u8]) -> anyhow::Result<(Vec<Image>, Metadata, Diagnost
 
 /// The file that a format writes of pages with the same metadata.
 pub fn written(
-    format: &'static dyn Format,
+    format: &'static Format,
     pages: &[Image],
     metadata: &Metadata,
 ) -> anyhow::Result<Vec<u8>> {
@@ -53,12 +53,12 @@ pub fn written(
     drop(writer);
     target.commit(length)?;
     let bytes = fs::read(&path)?;
-    assert_eq!(bytes.len() as u64, length, "{}", format.id());
+    assert_eq!(bytes.len() as u64, length, "{}", format.id);
     Ok(bytes)
 }
 
-pub fn format(id: &str) -> &'static dyn Format {
-    let found = FORMATS.iter().find(|format| format.id() == id);
+pub fn format(id: &str) -> &'static Format {
+    let found = FORMATS.iter().find(|format| format.id == id);
     *found.expect("a format of the list")
 }
 
@@ -91,8 +91,8 @@ pub fn webp(channels: usize) -> Vec<u8> {
 pub fn small_files() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for format in FORMATS {
-        let can = format.capabilities();
-        if can.written {
+        let can = format.capabilities;
+        if format.is_written() {
             let page = |channels| {
                 image(
                     5,
@@ -104,7 +104,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
             };
             let channels = can.channels[can.channels.len() - 1];
             let file = written(*format, &[page(channels)], &Metadata::default()).unwrap();
-            files.push((format.id().into(), file));
+            files.push((format.id.into(), file));
         }
     }
     for (id, file) in [
@@ -137,7 +137,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
         .iter()
         .map(|(id, _)| id.split('-').next().unwrap())
         .collect();
-    let list: BTreeSet<&str> = FORMATS.iter().map(|format| format.id()).collect();
+    let list: BTreeSet<&str> = FORMATS.iter().map(|format| format.id).collect();
     assert_eq!(ids, list, "a small file of every format");
     files
 }

@@ -6,7 +6,7 @@ use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Workers, numbers};
 use crate::engine::{Resources, memory};
-use crate::formats::{Reader, Reading};
+use crate::formats::{self, Reader, Reading};
 use crate::image::Image;
 use crate::image::metadata::{Alpha, Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
@@ -167,8 +167,8 @@ impl<'a> Set<'a> {
                 reader.is_whole() && reader.pages().len() == pages,
                 "its axes describe all of its pages, but only some are selected"
             );
-            let (format, channels) = (reader.format(), self.first.image_type.shape.channels);
-            let axes = format.axes(&self.first.metadata, channels, pages)?;
+            let channels = self.first.image_type.shape.channels;
+            let axes = formats::metadata::axes(&self.first.metadata, channels, pages)?;
             let axes = axes.context(
                 "its metadata describe no axes (without --axis, all pages are projected)",
             )?;
@@ -182,7 +182,7 @@ impl<'a> Set<'a> {
                 reader.turn_to(indices[0])?;
                 let mut diagnostics = Diagnostics::default();
                 let mut metadata = reader.metadata(&mut diagnostics)?;
-                format.collapse(&mut metadata, (axis, images), &mut diagnostics);
+                formats::metadata::collapse(&mut metadata, axis, images, &mut diagnostics);
                 Ok(Set {
                     items: self.items,
                     reading: self.reading,

@@ -190,7 +190,7 @@ fn depth(
     common: &Common,
 ) -> Option<Depth> {
     let format = asked.format.or_else(|| asked.naming.format());
-    let format = format.filter(|format| format.capabilities().depths == [Depth::Eight]);
+    let format = format.filter(|format| format.capabilities.depths == [Depth::Eight]);
     // The frames of `calibrate` have the depth of its results, which it refuses to change.
     let calibrates = ops
         .last()
@@ -212,7 +212,7 @@ fn depth(
     if !keeps_depth && !files.batch.verbosity.quiet {
         console::tell(&format!(
             "gpuimg: {} stores 8 bits per sample: deeper samples are converted as with --depth 8",
-            format.name()
+            format.name
         ));
     }
     Some(Depth::Eight)

@@ -41,9 +41,8 @@ pub fn run(json: bool) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn row(format: &dyn Format) -> Row<'_> {
+fn row(format: &Format) -> Row<'_> {
     let Capabilities {
-        written,
         lossless,
         pages,
         channels,
@@ -52,13 +51,13 @@ fn row(format: &dyn Format) -> Row<'_> {
         fields,
         white_is_zero: _,
         alpha: _,
-    } = format.capabilities();
+    } = format.capabilities;
     Row {
-        id: format.id(),
-        name: format.name(),
-        title: format.title(),
-        extensions: format.extensions(),
-        written,
+        id: format.id,
+        name: format.name,
+        title: format.title,
+        extensions: format.extensions,
+        written: format.is_written(),
         lossless,
         bits: integers(depths).map(Depth::bits).collect(),
         float: depths.contains(&Depth::Float),
@@ -97,9 +96,9 @@ fn table() -> String {
             The contract (docs/CONTRACT.md) says what becomes of each case.\n"
 }
 
-fn cells(format: &dyn Format) -> [String; 7] {
-    let can = format.capabilities();
-    let direction = match (can.written, can.lossless) {
+fn cells(format: &Format) -> [String; 7] {
+    let can = format.capabilities;
+    let direction = match (format.is_written(), can.lossless) {
         (false, _) => "read",
         (true, true) => "read, written",
         (true, false) => "read, written, lossy",
@@ -116,11 +115,11 @@ fn cells(format: &dyn Format) -> [String; 7] {
         .map(|&channels| channel_names(channels))
         .collect();
     let fields: Vec<&str> = can.fields.iter().map(|field| word(*field)).collect();
-    let names: Vec<String> = (format.extensions().iter())
+    let names: Vec<String> = (format.extensions.iter())
         .map(|extension| format!(".{extension}"))
         .collect();
     [
-        format.name().into(),
+        format.name.into(),
         direction.into(),
         types.join(", "),
         kinds.join(", "),

@@ -41,7 +41,7 @@ pub fn has_frames(
         Naming::File(path) if path == Path::new("-") && stdin && !batch => {
             let is_single = template
                 .format
-                .is_some_and(|format| !format.capabilities().pages);
+                .is_some_and(|format| !format.capabilities.pages);
             Ok(is_single && raw.is_none_or(|raw| raw.page_bytes().is_ok()))
         }
         Naming::Folder { .. } | Naming::File(_) => Ok(false),

@@ -76,7 +76,7 @@ impl About {
         let reader = Reader::open(&source, &common.reading)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
         let about = About {
-            format: reader.format().name(),
+            format: reader.format().name,
             bytes: source.len(),
             shape: reader.shape(),
             pages: reader.pages().len(),

@@ -71,7 +71,7 @@ impl Plan<'_> {
                 pages: self.pages,
                 whole: true,
             };
-            formats::metadata::follow(&mut metadata, &transform, diagnostics);
+            formats::metadata::update(&mut metadata, &transform, diagnostics);
         }
         metadata
     }
@@ -110,5 +110,5 @@ fn update(metadata: &mut Metadata, transform: Transform, diagnostics: &mut Diagn
     if from != to {
         metadata.follow_depth(from, to, transform.from.channels);
     }
-    formats::metadata::follow(metadata, &transform, diagnostics);
+    formats::metadata::update(metadata, &transform, diagnostics);
 }

@@ -7,7 +7,7 @@ use std::fmt;
 impl fmt::Display for Plan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let header = &self.header;
-        let (page, shape, format) = (header.page + 1, header.shape, header.format.name());
+        let (page, shape, format) = (header.page + 1, header.shape, header.format.name);
         write!(f, "page {page}: {shape}, {format}")?;
         line(f, "device", &self.device)?;
         if let Some(measured) = self.measured() {

@@ -83,7 +83,7 @@ pub fn kind(record: &Record) -> Kind {
 }
 
 /// Leaves out the records that an operation makes untrue, and says which.
-pub fn follow(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
+pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
     let values = match transform.effect {
         // Only the smallest and the largest value, and their like, are others.
         Effect::Cropped { .. } if !transform.changes_values() => &[Kind::Values][..],

@@ -10,12 +10,12 @@ use anyhow::{Result, ensure};
 ///
 /// # Errors
 /// A sentence that names the formats that are written.
-pub fn check_written(format: &dyn Format) -> Result<()> {
+pub fn check_written(format: &Format) -> Result<()> {
     ensure!(
-        format.capabilities().written,
+        format.is_written(),
         "{} is only read (--format says another: {})",
-        format.name(),
-        listed(written().map(|format| format.id()).collect(), "or")
+        format.name,
+        listed(written().map(|format| format.id).collect(), "or")
     );
     Ok(())
 }
@@ -24,7 +24,7 @@ pub fn check_written(format: &dyn Format) -> Result<()> {
 ///
 /// # Errors
 /// A sentence that names the formats that can, and the other depth.
-pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
+pub fn check_depth(format: &Format, depth: Depth) -> Result<()> {
     let remedy = match depth {
         Depth::Eight => "--depth 16 makes them 16 bits",
         Depth::Sixteen => "normalize --depth 8 makes them 8 bits",
@@ -33,9 +33,9 @@ pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
         }
     };
     ensure!(
-        format.capabilities().depths.contains(&depth),
+        format.capabilities.depths.contains(&depth),
         "{} has no samples of {depth} ({remedy}; {})",
-        format.name(),
+        format.name,
         those(|can| can.depths.contains(&depth), "has", "have")
     );
     Ok(())
@@ -45,7 +45,7 @@ pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
 ///
 /// # Errors
 /// Those of `check_written`, `check_pages` and `check_depth`.
-pub fn check_output(format: &dyn Format, shapes: &[Shape]) -> Result<()> {
+pub fn check_output(format: &Format, shapes: &[Shape]) -> Result<()> {
     check_written(format)?;
     check_pages(format, shapes.len())?;
     (shapes.iter()).try_for_each(|shape| check_depth(format, shape.depth))
@@ -55,11 +55,11 @@ pub fn check_output(format: &dyn Format, shapes: &[Shape]) -> Result<()> {
 ///
 /// # Errors
 /// More than one page for a format that holds one.
-pub fn check_pages(format: &dyn Format, pages: usize) -> Result<()> {
+pub fn check_pages(format: &Format, pages: usize) -> Result<()> {
     ensure!(
-        pages == 1 || format.capabilities().pages,
+        pages == 1 || format.capabilities.pages,
         "{pages} pages do not go into one {} file: --pages N takes one, and {}",
-        format.name(),
+        format.name,
         those(|can| can.pages, "holds all", "hold all")
     );
     Ok(())
@@ -70,8 +70,8 @@ pub fn check_pages(format: &dyn Format, pages: usize) -> Result<()> {
 ///
 /// # Errors
 /// A sentence that names the formats that can.
-pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<()> {
-    let (name, can) = (format.name(), format.capabilities());
+pub fn check(format: &Format, shape: &Shape, metadata: &Metadata) -> Result<()> {
+    let (name, can) = (format.name, format.capabilities);
     ensure!(
         can.signed || !metadata.signed,
         "{name} has no signed samples ({}; normalize --unsigned makes them unsigned)",
@@ -114,8 +114,8 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
 
 /// The formats with a capability, followed by the matching verb: `PNG and TIFF have`.
 fn those(can: impl Fn(&Capabilities) -> bool, has: &str, have: &str) -> String {
-    let formats = written().filter(|format| can(&format.capabilities()));
-    let names: Vec<&str> = formats.map(|format| format.name()).collect();
+    let formats = written().filter(|format| can(&format.capabilities));
+    let names: Vec<&str> = formats.map(|format| format.name).collect();
     let verb = if names.len() == 1 { has } else { have };
     format!("{} {verb}", listed(names, "and"))
 }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn sentences_list_the_formats_that_can() {
-        let (pnm, png) = (&crate::formats::pnm::Pnm, &crate::formats::png::Png);
+        let (pnm, png) = (&crate::formats::pnm::FORMAT, &crate::formats::png::FORMAT);
         let shape = |channels| Shape {
             width: 3,
             height: 2,
@@ -165,6 +165,6 @@ mod tests {
                 "2 pages do not go into one PNM file: --pages N takes one, and TIFF, NumPy and FITS hold all"
             )
         );
-        assert_eq!(told(check_pages(&crate::formats::tiff::Tiff, 2)), None);
+        assert_eq!(told(check_pages(&crate::formats::tiff::FORMAT, 2)), None);
     }
 }

@@ -11,16 +11,16 @@ use std::path::Path;
 ///
 /// # Errors
 /// A missing or unknown extension.
-pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
+pub fn of_extension(path: &Path) -> Result<&'static Format> {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let extension = extension.to_lowercase();
     ensure!(
         !extension.is_empty(),
         "its name has no extension to tell the format by: give it one, as .png, or say --format png"
     );
-    let format = find(|format| format.extensions().contains(&&*extension));
+    let format = find(|format| format.extensions.contains(&&*extension));
     format.with_context(|| {
-        let known = written().flat_map(|format| format.extensions());
+        let known = written().flat_map(|format| format.extensions);
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         format!(
             "the extension .{extension} stands for no format that is written: {} (or say --format)",
@@ -33,11 +33,11 @@ pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
 ///
 /// # Errors
 /// A file of no known format, an empty file, or one that cannot be read.
-pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
+pub fn of_content(source: &Source) -> Result<&'static Format> {
     ensure!(!source.is_empty(), "the file is empty");
     let mut head = [0; HEAD];
     let length = source.read_up_to(&mut head, 0)?;
-    let format = find(|format| format.sniff(&head[..length]));
+    let format = find(|format| (format.sniff)(&head[..length]));
     if let Some(format) = format {
         return Ok(format);
     }
@@ -52,26 +52,26 @@ pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
 }
 
 /// Reads the value of `--format`: a format's name or one of its extensions, in any case.
-pub fn argument() -> impl TypedValueParser<Value = &'static dyn Format> {
+pub fn argument() -> impl TypedValueParser<Value = &'static Format> {
     let values = written().map(|format| {
-        PossibleValue::new(format.id())
-            .aliases(format.extensions())
-            .help(format.title())
+        PossibleValue::new(format.id)
+            .aliases(format.extensions)
+            .help(format.title)
     });
     PossibleValuesParser::new(values).try_map(|word| {
         let word = word.to_lowercase();
-        let found = find(|format| format.id() == word || format.extensions().contains(&&*word));
+        let found = find(|format| format.id == word || format.extensions.contains(&&*word));
         found.context("no format of this name")
     })
 }
 
 /// The formats that are written.
-pub(super) fn written() -> impl Iterator<Item = &'static dyn Format> {
+pub(super) fn written() -> impl Iterator<Item = &'static Format> {
     let formats = FORMATS.iter().copied();
-    formats.filter(|format| format.capabilities().written)
+    formats.filter(|format| format.is_written())
 }
 
-fn find(is_it: impl Fn(&dyn Format) -> bool) -> Option<&'static dyn Format> {
+fn find(is_it: impl Fn(&Format) -> bool) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| is_it(*format))
 }
 
@@ -88,9 +88,9 @@ mod tests {
         dicom[128..].copy_from_slice(b"DICM");
         let mut words = HashSet::new();
         for format in FORMATS {
-            assert!(words.insert(format.id()), "{}", format.id());
-            assert_eq!(format.id(), format.id().to_lowercase());
-            for extension in format.extensions() {
+            assert!(words.insert(format.id), "{}", format.id);
+            assert_eq!(format.id, format.id.to_lowercase());
+            for extension in format.extensions {
                 let path = Path::new("a.b").with_extension(extension.to_uppercase());
                 assert!(of_extension(&path).is_ok_and(|found| found == *format));
             }
@@ -116,8 +116,8 @@ mod tests {
             (b"qoif\0\0\0\x01", "qoi"),
             (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\x20", "tga"),
         ] {
-            let sniffing = FORMATS.iter().filter(|format| format.sniff(head));
-            let found: Vec<&str> = sniffing.map(|format| format.id()).collect();
+            let sniffing = FORMATS.iter().filter(|format| (format.sniff)(head));
+            let found: Vec<&str> = sniffing.map(|format| format.id).collect();
             assert_eq!(found, [id]);
         }
     }

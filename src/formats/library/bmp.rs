@@ -4,12 +4,10 @@
 mod runs;
 
 use super::{LibraryDecoder, Opened, Stream};
-use crate::formats::Options;
 use crate::formats::encoded::Encoded;
-use crate::formats::format::{Capabilities, Decoder, Encoder, Format};
-use crate::image::metadata::Alpha;
-use crate::image::{Depth, Image, Shape};
-use crate::os::{Source, Target};
+use crate::formats::format::{Capabilities, Decoder, Format};
+use crate::image::{Depth, Image};
+use crate::os::Source;
 use ::image::codecs::bmp::{BmpDecoder, BmpEncoder};
 use ::image::error::{UnsupportedError, UnsupportedErrorKind};
 use ::image::{ExtendedColorType, ImageError, ImageFormat, ImageResult};
@@ -17,59 +15,27 @@ use anyhow::{Context, Result, anyhow, ensure};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Windows bitmap.
-#[derive(Debug)]
-pub struct Bmp;
+pub static FORMAT: Format = Format {
+    name: "BMP",
+    id: "bmp",
+    title: "Windows bitmap",
+    extensions: &["bmp", "dib"],
+    capabilities: Capabilities {
+        channels: &[1, 3, 4],
+        depths: &[Depth::Eight],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"BM") || is_headless(head),
+    decoder,
+    encoder: Some(|target, _, _| Ok(Box::new(Encoded::new(target, |image, _| encode(image))))),
+    ..Format::DEFAULTS
+};
 
-impl Format for Bmp {
-    fn name(&self) -> &'static str {
-        "BMP"
-    }
-
-    fn id(&self) -> &'static str {
-        "bmp"
-    }
-
-    fn title(&self) -> &'static str {
-        "Windows bitmap"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["bmp", "dib"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"BM") || is_headless(head)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: true,
-            lossless: true,
-            pages: false,
-            channels: &[1, 3, 4],
-            depths: &[Depth::Eight],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let has_greys = has_greys(source)?;
-        let decoder = LibraryDecoder::open(source, open)?;
-        let decoder = decoder.with_fill(runs::fill_of(source)?);
-        Ok(Box::new(decoder.with_grey(has_greys)))
-    }
-
-    fn encoder<'a>(
-        &self,
-        target: &'a Target,
-        _options: &Options,
-        _pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>> {
-        Ok(Box::new(Encoded::new(target, |image, _| encode(image))))
-    }
+fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let has_greys = has_greys(source)?;
+    let decoder = LibraryDecoder::open(source, open)?;
+    let decoder = decoder.with_fill(runs::fill_of(source)?);
+    Ok(Box::new(decoder.with_grey(has_greys)))
 }
 
 /// Bytes of the file's header, which a DIB of its own lacks.

@@ -3,62 +3,36 @@
 use super::{LibraryDecoder, Opened, Stream};
 use crate::formats::format::{Capabilities, Decoder, Format};
 use crate::image::Depth;
-use crate::image::metadata::Alpha;
 use crate::os::Source;
 use ::image::ImageResult;
 use anyhow::{Result, ensure};
 use std::io::{self, Cursor, Read};
 
 /// Truevision TGA.
-#[derive(Debug)]
-pub struct Tga;
+pub static FORMAT: Format = Format {
+    name: "TGA",
+    id: "tga",
+    title: "Truevision TGA",
+    extensions: &["tga"],
+    capabilities: Capabilities {
+        depths: &[Depth::Eight],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: is_tga,
+    decoder,
+    ..Format::DEFAULTS
+};
 
-impl Format for Tga {
-    fn name(&self) -> &'static str {
-        "TGA"
-    }
-
-    fn id(&self) -> &'static str {
-        "tga"
-    }
-
-    fn title(&self) -> &'static str {
-        "Truevision TGA"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["tga"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        is_tga(head)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: false,
-            lossless: true,
-            pages: false,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        // A run has up to 128 pixels.
-        let decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
-        let decoder = decoder.with_warning(attribute(source)?);
-        let says_none = matches!(attributes_type(source)?, Some(0 | 1));
-        let warning = "the fourth bytes of its pixels are left out: its extension area says that they are no alpha";
-        let is_left_out = says_none && decoder.shape().channels == 4;
-        let decoder = decoder.with_warning(is_left_out.then(|| warning.into()));
-        let has_alpha = !says_none && has_alpha(source)?;
-        Ok(Box::new(decoder.without_alpha(!has_alpha)))
-    }
+fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    // A run has up to 128 pixels.
+    let decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
+    let decoder = decoder.with_warning(attribute(source)?);
+    let says_none = matches!(attributes_type(source)?, Some(0 | 1));
+    let warning = "the fourth bytes of its pixels are left out: its extension area says that they are no alpha";
+    let is_left_out = says_none && decoder.shape().channels == 4;
+    let decoder = decoder.with_warning(is_left_out.then(|| warning.into()));
+    let has_alpha = !says_none && has_alpha(source)?;
+    Ok(Box::new(decoder.without_alpha(!has_alpha)))
 }
 
 /// The library takes few numbers of attribute bits, which writers often leave wrong: those that a pixel of its

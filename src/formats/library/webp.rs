@@ -3,7 +3,6 @@
 use super::{LibraryDecoder, Opened, SetBits, Stream};
 use crate::formats::format::{Capabilities, Decoder, Field, Format};
 use crate::image::Depth;
-use crate::image::metadata::Alpha;
 use crate::os::Source;
 use ::image::ImageResult;
 use ::image::codecs::webp::WebPDecoder;
@@ -11,59 +10,37 @@ use anyhow::{Result, ensure};
 use std::io::{Read, Seek};
 
 /// WebP, lossy or lossless; of an animation the first image.
-#[derive(Debug)]
-pub struct WebP;
+pub static FORMAT: Format = Format {
+    name: "WebP",
+    id: "webp",
+    title: "WebP, lossy or lossless; of an animation the first image",
+    extensions: &["webp"],
+    capabilities: Capabilities {
+        lossless: false,
+        channels: &[3, 4],
+        depths: &[Depth::Eight],
+        fields: &[Field::Orientation, Field::Exif, Field::Profile, Field::Xmp],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"RIFF") && head[8.min(head.len())..].starts_with(b"WEBP"),
+    decoder,
+    ..Format::DEFAULTS
+};
 
-impl Format for WebP {
-    fn name(&self) -> &'static str {
-        "WebP"
+fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
+    let mut first = None;
+    let damage = check(source, &mut first).err();
+    if !damaged && let Some(error) = damage {
+        return Err(error);
     }
-
-    fn id(&self) -> &'static str {
-        "webp"
-    }
-
-    fn title(&self) -> &'static str {
-        "WebP, lossy or lossless; of an animation the first image"
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        &["webp"]
-    }
-
-    fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"RIFF") && head[8.min(head.len())..].starts_with(b"WEBP")
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: false,
-            lossless: false,
-            pages: false,
-            channels: &[3, 4],
-            depths: &[Depth::Eight],
-            signed: false,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[Field::Orientation, Field::Exif, Field::Profile, Field::Xmp],
-        }
-    }
-
-    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let mut first = None;
-        let damage = check(source, &mut first).err();
-        if !damaged && let Some(error) = damage {
-            return Err(error);
-        }
-        let decoder = LibraryDecoder::open(source, open)?;
-        // The first image of an animation is shown on nothing, but the library blends it, and makes 254 of 255.
-        let unblended = first.map(|frame| SetBits {
-            at: frame + 15,
-            bits: 2,
-        });
-        let decoder = decoder.with_warning(animation(source)).with_bits(unblended);
-        Ok(Box::new(decoder.with_damage(damage)))
-    }
+    let decoder = LibraryDecoder::open(source, open)?;
+    // The first image of an animation is shown on nothing, but the library blends it, and makes 254 of 255.
+    let unblended = first.map(|frame| SetBits {
+        at: frame + 15,
+        bits: 2,
+    });
+    let decoder = decoder.with_warning(animation(source)).with_bits(unblended);
+    Ok(Box::new(decoder.with_damage(damage)))
 }
 
 fn open(stream: Stream) -> ImageResult<Opened> {

@@ -133,13 +133,13 @@ pub fn update(
         let head = [XMP.as_bytes(), b"\0\0"].concat();
         match &chunk.kind {
             b"eXIf" => {
-                exif::follow_sides(&mut chunk.data, transform);
+                exif::update_sides(&mut chunk.data, transform);
                 if exif::drop_thumbnail(&mut chunk.data) {
                     diagnostics.notes.push("the thumbnail is left out".into());
                 }
             }
             b"iTXt" if chunk.data.starts_with(&head) => {
-                xmp::follow(&mut chunk.data, transform, orientation);
+                xmp::update(&mut chunk.data, transform, orientation);
             }
             _ => {}
         }

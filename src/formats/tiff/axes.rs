@@ -151,7 +151,8 @@ fn describe(fields: &mut [Field], new: &str) {
 pub fn collapse(
     fields: &mut Vec<Field>,
     order: Order,
-    (axis, images): (Axis, usize),
+    axis: Axis,
+    images: usize,
     diagnostics: &mut Diagnostics,
 ) {
     let new = description(fields).and_then(|text| match text.starts_with("ImageJ=") {

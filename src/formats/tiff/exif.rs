@@ -82,7 +82,7 @@ pub fn drop_thumbnail(data: &mut [u8]) -> bool {
 }
 
 /// Updates the stored width and height (PixelXDimension, PixelYDimension), in place.
-pub fn follow_sides(data: &mut [u8], transform: &Transform) {
+pub fn update_sides(data: &mut [u8], transform: &Transform) {
     if transform.is_transposed() {
         exchange_sides(data);
     }

@@ -12,7 +12,7 @@ pub const NODATA: u16 = 42113;
 
 /// Removes the items that are no longer true; returns whether any are left. A field that is not a
 /// list of items is removed if it could be untrue.
-pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
+pub fn update(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
     let (turns, smaller) = (transform.changes_places(), transform.changes_size());
     let Value::Bytes(bytes) = &mut field.value else {
         return false;

@@ -23,7 +23,7 @@ const INTERGRAPH: u16 = 33920;
 const RPC: u16 = 50844;
 
 /// Updates the positions of the pixels after a transform that changes them, or removes them.
-pub fn follow(
+pub fn update(
     fields: &mut Vec<Field>,
     order: Order,
     transform: &Transform,

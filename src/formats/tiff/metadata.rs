@@ -8,19 +8,15 @@ use crate::formats::raw::Order;
 use crate::image::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
 /// Updates the fields; fields that would be untrue are removed and named in `diagnostics`.
-pub fn follow(
+pub fn update(
     fields: &mut Vec<Field>,
     big_endian: bool,
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
-    let order = if big_endian {
-        Order::Big
-    } else {
-        Order::Little
-    };
+    let order = Order::new(big_endian);
     if transform.changes_places() {
-        geo::follow(fields, order, transform, diagnostics);
+        geo::update(fields, order, transform, diagnostics);
     }
     if fields.iter().any(|field| field.tag == tag::IMAGEJ_ENTRIES) {
         blocks(fields, order, transform, diagnostics);
@@ -43,7 +39,7 @@ pub fn follow(
                 diagnostics.warnings.push(warning.into());
                 return false;
             }
-            (gdal::METADATA, _) => return gdal::follow(field, transform, diagnostics),
+            (gdal::METADATA, _) => return gdal::update(field, transform, diagnostics),
             (tag::IMAGE_DESCRIPTION, _) => return describe(field, transform, diagnostics),
             (tag::EXIF, Effect::Moves(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);

@@ -2,6 +2,7 @@
 
 use super::fields::{ASCII, BYTE, RATIONAL, UNDEFINED};
 use crate::formats::item::{Item, Keyword};
+use crate::formats::raw::Order;
 use crate::formats::xmp;
 use crate::image::metadata::{Field, Own, Transform, Value};
 
@@ -56,10 +57,10 @@ pub fn items(big_endian: bool, fields: &[Field]) -> Vec<Item> {
 }
 
 /// Keeps XMP packets true of an image that is now to be shown with this orientation.
-pub fn follow_xmp(fields: &mut [Field], orientation: Option<u16>, transform: &Transform) {
+pub fn update_xmp(fields: &mut [Field], orientation: Option<u16>, transform: &Transform) {
     for field in fields.iter_mut().filter(|field| field.tag == XMP) {
         if let Value::Bytes(packet) = &mut field.value {
-            xmp::follow(packet, transform, orientation);
+            xmp::update(packet, transform, orientation);
         }
     }
 }
@@ -95,13 +96,12 @@ pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
             Item::Xmp(packet) => add(XMP, BYTE, packet),
             Item::Profile(profile) => add(ICC, UNDEFINED, profile),
             Item::Chromaticities(values) => {
-                let number = |number: u32| match big_endian {
-                    true => number.to_be_bytes(),
-                    false => number.to_le_bytes(),
-                };
+                let order = Order::new(big_endian);
                 let fractions = |values: &[u32]| -> Vec<u8> {
                     let pairs = values.iter().flat_map(|&value| [value, 100_000]);
-                    pairs.flat_map(number).collect()
+                    pairs
+                        .flat_map(|number| order.bytes::<4>(number.into()))
+                        .collect()
                 };
                 // Red, green and blue after white, as in TIFF.
                 let (white, primaries) = values.split_at(values.len().min(2));

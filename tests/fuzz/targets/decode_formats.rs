@@ -34,10 +34,10 @@ fn pages(file: &[u8]) -> anyhow::Result<Vec<Image>> {
 
 fuzz_target!(init: seeds::write(seeds::of_formats), |file: &[u8]| {
     let head = &file[..file.len().min(HEAD)];
-    let Some(format) = FORMATS.iter().find(|format| format.sniff(head)) else {
+    let Some(format) = FORMATS.iter().find(|format| (format.sniff)(head)) else {
         return;
     };
-    if ["png", "tiff", "pnm"].contains(&format.id()) {
+    if ["png", "tiff", "pnm"].contains(&format.id) {
         return;
     }
     let pages = pages(file);
@@ -46,10 +46,10 @@ fuzz_target!(init: seeds::write(seeds::of_formats), |file: &[u8]| {
         return;
     };
     for page in &pages {
-        if PLAIN.contains(&format.id()) {
+        if PLAIN.contains(&format.id) {
             opinion::bounded(page, file, 1);
         }
-        let written = recipe::written(|target| gpuimg::internals::formats::encode(page, &npy::Npy, &Default::default(), target));
+        let written = recipe::written(|target| gpuimg::internals::formats::encode(page, &npy::FORMAT, &Default::default(), target));
         let back = self::pages(&written).expect("we read what we write");
         opinion::same(&back[0], page, "our decoder");
     }

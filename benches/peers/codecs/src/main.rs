@@ -91,7 +91,7 @@ impl Bench {
     fn kind(&self, name: &str, image: &Image) {
         let shape = image.shape();
         println!("\n{name} {shape}");
-        let png = *FORMATS.iter().find(|format| format.id() == "png").unwrap();
+        let png = *FORMATS.iter().find(|format| format.id == "png").unwrap();
         let own = self.write("own.png", &[]);
         let encode = || encode(image, png, &own);
         encode();
@@ -324,7 +324,7 @@ fn decode(path: &Path) -> Image {
     formats::decode(&Source::open(path).unwrap()).unwrap()
 }
 
-fn encode(image: &Image, format: &'static dyn Format, path: &Path) -> usize {
+fn encode(image: &Image, format: &'static Format, path: &Path) -> usize {
     let target = Target::create(path, true).unwrap();
     let len = formats::encode(image, format, &Options::default(), &target).unwrap();
     target.commit(len).unwrap();
