@@ -159,9 +159,10 @@ fn layout(header: &Header) -> Result<Layout> {
     }
     layout.metadata = Metadata {
         signed,
-        own: match records.is_empty() {
-            true => Own::None,
-            false => Own::Fits(records),
+        own: if records.is_empty() {
+            Own::None
+        } else {
+            Own::Fits(records)
         },
         ..Metadata::default()
     };

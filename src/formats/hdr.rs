@@ -128,9 +128,12 @@ impl Decoder for HdrDecoder<'_> {
         let mut failed = false;
         for (y, out) in keys.chunks_exact_mut(self.shape.row()).enumerate() {
             if !failed && let Err(error) = row(&mut input, &mut pixels) {
-                let place = |error| match of_end(&error) {
-                    true => anyhow!("truncated at byte {} (row {y})", self.source.len()),
-                    false => anyhow!("row {y}: {error}"),
+                let place = |error| {
+                    if of_end(&error) {
+                        anyhow!("truncated at byte {} (row {y})", self.source.len())
+                    } else {
+                        anyhow!("row {y}: {error}")
+                    }
                 };
                 policy.take(Err(place(error)))?;
                 failed = true;
@@ -177,9 +180,10 @@ fn row(input: &mut impl Read, pixels: &mut [[u8; 4]]) -> Result<()> {
         let mut x = 0;
         while x < width {
             let count = usize::from(byte(input)?);
-            let (count, run) = match count > 128 {
-                true => (count - 128, Some(byte(input)?)),
-                false => (count, None),
+            let (count, run) = if count > 128 {
+                (count - 128, Some(byte(input)?))
+            } else {
+                (count, None)
             };
             ensure!(
                 (1..=width - x).contains(&count),

@@ -160,10 +160,7 @@ impl Headerless {
                 usize::try_from(there / page)?.max(1)
             }
         };
-        layout.order = match self.big_endian {
-            true => Order::Big,
-            false => Order::Little,
-        };
+        layout.order = Order::new(self.big_endian);
         layout.toggled = self.signed;
         layout.metadata = Metadata {
             signed: self.signed,

@@ -44,10 +44,7 @@ fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
                 volume.channels = numbers(name, value)?.first().copied();
             }
             "ElementByteOrderMSB" | "BinaryDataByteOrderMSB" => {
-                volume.order = Some(match is_true(value) {
-                    true => Order::Big,
-                    false => Order::Little,
-                });
+                volume.order = Some(Order::new(is_true(value)));
             }
             "HeaderSize" if value == "-1" => volume.skip = None,
             "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),

@@ -50,9 +50,12 @@ fn layout(source: &Source) -> Result<Layout> {
         let start = at + blanks.count();
         let rest = &head[start..read];
         let length = rest.iter().position(u8::is_ascii_whitespace);
-        let length = length.with_context(|| match read < MOST {
-            true => format!("truncated at byte {read}, within the header"),
-            false => format!("a header of more than {MOST} bytes is none of PFM's"),
+        let length = length.with_context(|| {
+            if read < MOST {
+                format!("truncated at byte {read}, within the header")
+            } else {
+                format!("a header of more than {MOST} bytes is none of PFM's")
+            }
         })?;
         // One blank ends a word, and the last one the header.
         at = start + length + 1;
@@ -74,10 +77,7 @@ fn layout(source: &Source) -> Result<Layout> {
     let number = number.with_context(|| format!("the scale {scale:?} is no number but 0"))?;
     let shape = Shape::checked(width, height, channels, Depth::Float)?;
     let mut layout = Layout::new(shape, at as u64);
-    layout.order = match number < 0.0 {
-        true => Order::Little,
-        false => Order::Big,
-    };
+    layout.order = Order::new(number > 0.0);
     layout.bottom_up = true;
     if number.abs() != 1.0 {
         let scale = number.abs();

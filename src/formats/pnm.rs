@@ -70,9 +70,10 @@ fn open(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let width = header.number("width")?;
     let height = header.number("height")?;
     let bitmap = matches!(kind, b'1' | b'4');
-    let maxval = match bitmap {
-        true => 255,
-        false => header.number("maxval")?,
+    let maxval = if bitmap {
+        255
+    } else {
+        header.number("maxval")?
     };
     let maxval = maxval_of(maxval)?;
     let channels = if matches!(kind, b'3' | b'6') { 3 } else { 1 };

@@ -149,9 +149,10 @@ impl<'a> RasterDecoder<'a> {
     fn of(source: Data<'a>, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
         let (end, len) = (layout.end()?, source.source()?.len());
         // Of a damaged file a page may lack most of its bytes, but there are not more pages than bytes.
-        let enough = match damaged {
-            true => layout.pages as u64 <= len.max(1),
-            false => end <= len,
+        let enough = if damaged {
+            layout.pages as u64 <= len.max(1)
+        } else {
+            end <= len
         };
         ensure!(enough, "truncated at byte {len} of {end}");
         Ok(RasterDecoder {
@@ -177,9 +178,10 @@ impl<'a> RasterDecoder<'a> {
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
         let there = source.len().saturating_sub(start);
         let there = there.min(shape.bytes() as u64) as usize;
-        let mut samples = match there == shape.bytes() {
-            true => policy.samples(&shape)?,
-            false => Samples::zeroed(&shape)?,
+        let mut samples = if there == shape.bytes() {
+            policy.samples(&shape)?
+        } else {
+            Samples::zeroed(&shape)?
         };
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
         // Only complete samples.

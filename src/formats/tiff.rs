@@ -313,9 +313,10 @@ impl Decoder for TiffDecoder<'_> {
                     "its {} samples a pixel are no RGB: each is a grey page",
                     self.bands
                 );
-                diagnostics.warnings.push(match described {
-                    true => warning + ", and the description of its axes is left out",
-                    false => warning,
+                diagnostics.warnings.push(if described {
+                    warning + ", and the description of its axes is left out"
+                } else {
+                    warning
                 });
             }
         }

@@ -93,9 +93,10 @@ impl Stored {
             let (channel, weight) = (i / self.word(), i % self.word());
             // Words lie with the least significant byte first, by channel or pixel.
             let first = self.word() - 1 - weight;
-            let (first, step) = match self.planar {
-                true => (channel * pixels * self.word() + first, self.word()),
-                false => (channel * self.word() + first, self.channels * self.word()),
+            let (first, step) = if self.planar {
+                (channel * pixels * self.word() + first, self.word())
+            } else {
+                (channel * self.word() + first, self.channels * self.word())
             };
             let places = frame.iter_mut().skip(first).step_by(step);
             places

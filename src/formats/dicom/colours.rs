@@ -152,9 +152,10 @@ impl Palette {
         } else {
             Depth::Eight
         };
-        let first = match signed {
-            true => i64::from(start as i16),
-            false => i64::from(start),
+        let first = if signed {
+            i64::from(start as i16)
+        } else {
+            i64::from(start)
         };
         Ok(Palette {
             depth,
@@ -180,9 +181,10 @@ impl Palette {
         let shape = self.shape(indices.shape());
         let mut samples = Samples::zeroed(&shape)?;
         // As signed samples are in memory.
-        let zero = match signed {
-            true => 1i64 << (indices.shape().depth.bits() - 1),
-            false => 0,
+        let zero = if signed {
+            1i64 << (indices.shape().depth.bits() - 1)
+        } else {
+            0
         };
         let last = self.colours.len() as i64 - 1;
         let colour = |index: i64| self.colours[(index - zero - self.first).clamp(0, last) as usize];

@@ -148,20 +148,12 @@ impl Header {
 
     /// Numbers of 16 bits.
     pub fn numbers(&self, tag: Tag) -> Option<Vec<u16>> {
-        let words = self.values.get(&tag)?.as_chunks().0.iter();
-        let number = |&word| match self.order() {
-            Order::Little => u16::from_le_bytes(word),
-            Order::Big => u16::from_be_bytes(word),
-        };
-        Some(words.map(number).collect())
+        let words = self.values.get(&tag)?.chunks_exact(2);
+        Some(words.map(|word| self.word(word) as u16).collect())
     }
 
     fn word(&self, bytes: &[u8]) -> u32 {
-        let join = |number, &byte: &u8| number << 8 | u32::from(byte);
-        match self.order() {
-            Order::Big => bytes.iter().fold(0, join),
-            Order::Little => bytes.iter().rev().fold(0, join),
-        }
+        self.order().number(bytes) as u32
     }
 
     /// The element at an offset.

@@ -138,17 +138,14 @@ impl Stored {
     /// The number in a word of the file.
     #[inline(always)]
     pub(super) fn number(&self, word: &[u8]) -> i64 {
-        let join = |number: u32, &byte: &u8| number << 8 | u32::from(byte);
-        let word = match self.order {
-            Order::Little => word.iter().rev().fold(0, join),
-            Order::Big => word.iter().fold(0, join),
-        };
+        let word = self.order.number(word) as u32;
         // To the top, so that what is above is lost and the sign is where that of 32 bits is.
         let top = word << (31 - self.high);
         let down = 32 - self.bits;
-        match self.signed {
-            true => (top as i32 >> down).into(),
-            false => (top >> down).into(),
+        if self.signed {
+            (top as i32 >> down).into()
+        } else {
+            (top >> down).into()
         }
     }
 
@@ -240,9 +237,12 @@ impl Stored {
         let sample = |word: &[u8; N]| (self.number(word) * slope + more) as u32;
         let pixels = out.len() / self.values.depth.bytes() / self.channels;
         // The word of the i-th sample in memory.
-        let word = |i: usize| match self.planar {
-            true => &words[i % self.channels * pixels + i / self.channels],
-            false => &words[i],
+        let word = |i: usize| {
+            if self.planar {
+                &words[i % self.channels * pixels + i / self.channels]
+            } else {
+                &words[i]
+            }
         };
         match self.values.depth.bytes() {
             1 => {

@@ -61,9 +61,10 @@ impl Stored {
     /// The narrowest type of at least the samples' own depth that holds all values that samples of so
     /// many bits can have, or else all that they do have.
     fn fitting(&self, source: &Source, pages: usize) -> Result<Option<Values>> {
-        let possible = match self.signed {
-            true => (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1),
-            false => (0, (1i64 << self.bits) - 1),
+        let possible = if self.signed {
+            (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
+        } else {
+            (0, (1i64 << self.bits) - 1)
         };
         let rescaled = |(a, b): (i64, i64)| {
             let (a, b) = (
@@ -139,9 +140,10 @@ impl Stored {
         };
         // Values that are not made of the samples are brought back to them.
         let slope = first(0x1053).unwrap_or(1.0);
-        let (slope, intercept) = match self.slope == slope as i64 && slope.fract() == 0.0 {
-            true => (1.0, 0.0),
-            false => (slope, first(0x1052).unwrap_or(0.0)),
+        let (slope, intercept) = if self.slope == slope as i64 && slope.fract() == 0.0 {
+            (1.0, 0.0)
+        } else {
+            (slope, first(0x1052).unwrap_or(0.0))
         };
         let sample = |value: f64| ((value - intercept) / slope + 0.5).floor() as i64;
         let window = (sample(min), sample(max));

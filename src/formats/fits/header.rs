@@ -80,9 +80,10 @@ impl Header {
     /// More bytes than a file can have.
     pub fn next(&self) -> Result<u64> {
         let length = || {
-            let pixels = match self.axes.is_empty() {
-                true => 0,
-                false => (self.axes.iter()).try_fold(1, |all: u64, axis| all.checked_mul(*axis))?,
+            let pixels = if self.axes.is_empty() {
+                0
+            } else {
+                (self.axes.iter()).try_fold(1, |all: u64, axis| all.checked_mul(*axis))?
             };
             let count = |name, other| {
                 self.integer(name)

@@ -76,9 +76,10 @@ pub fn kind(record: &Record) -> Kind {
                 || matches!(rest, "ORDER" | "DMAX")
         })
     };
-    match SECTIONS.contains(&keyword) || PLACES.iter().any(|name| indexed(name)) {
-        true => Kind::Places,
-        false => Kind::Other,
+    if SECTIONS.contains(&keyword) || PLACES.iter().any(|name| indexed(name)) {
+        Kind::Places
+    } else {
+        Kind::Other
     }
 }
 

@@ -216,9 +216,10 @@ fn decode_scan<'a>(
         }
         // The first row of an interval is predicted from the left (H.1.2.1).
         let predictor = if starts { 1 } else { scan.predictor };
-        match starts {
-            true => row[..count].fill(first),
-            false => row[..count].copy_from_slice(&above[..count]),
+        if starts {
+            row[..count].fill(first)
+        } else {
+            row[..count].copy_from_slice(&above[..count])
         }
         decode_row(&mut bits, &tables, predictor, &above, &mut row);
         let checked = bits.check();

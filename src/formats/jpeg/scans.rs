@@ -51,9 +51,10 @@ pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
         info.pixel_format == PixelFormat::RGB24,
         "components in scans of their own are only supported where there are three"
     );
-    decoder.set_color_transform(match are_ycbcr {
-        true => ColorTransform::YCbCr,
-        false => ColorTransform::RGB,
+    decoder.set_color_transform(if are_ycbcr {
+        ColorTransform::YCbCr
+    } else {
+        ColorTransform::RGB
     });
     let samples = decoder.decode().map_err(said)?;
     Ok(Pixels {

@@ -111,22 +111,21 @@ fn open(mut stream: Stream) -> ImageResult<Opened> {
     if has_more_colours {
         header[32..36].copy_from_slice(&most.to_le_bytes());
     }
-    let begins = match headless {
-        false => i64::from(pixels) - removed,
-        true => {
-            let bits = number(&header, 12) >> 16;
-            let stated = number(&header, 32);
-            let colours = match (bits, stated) {
-                (1 | 4 | 8, 0) => 1 << bits,
-                _ => stated,
-            };
-            let masks = match (number(&header, 0), number(&header, 16)) {
-                (40, 3) => 12,
-                (40, 6) => 16,
-                _ => 0,
-            };
-            (FILE_HEADER + header.len()) as i64 + i64::from(masks + 4 * colours)
-        }
+    let begins = if headless {
+        let bits = number(&header, 12) >> 16;
+        let stated = number(&header, 32);
+        let colours = match (bits, stated) {
+            (1 | 4 | 8, 0) => 1 << bits,
+            _ => stated,
+        };
+        let masks = match (number(&header, 0), number(&header, 16)) {
+            (40, 3) => 12,
+            (40, 6) => 16,
+            _ => 0,
+        };
+        (FILE_HEADER + header.len()) as i64 + i64::from(masks + 4 * colours)
+    } else {
+        i64::from(pixels) - removed
     };
     let begins = u32::try_from(begins).unwrap_or(0).to_le_bytes();
     if has_alpha_masks {

@@ -80,9 +80,12 @@ fn imagej_axes(text: &str, pages: usize) -> Result<Axes> {
 
 /// Makes the fields of a page true of a part of its stack.
 pub fn select(fields: &mut Vec<Field>, order: Order, part: &Part, diagnostics: &mut Diagnostics) {
-    let new = description(fields).and_then(|text| match text.starts_with("ImageJ=") {
-        true => Some(imagej_of(text, part)),
-        false => ome::select(text, part),
+    let new = description(fields).and_then(|text| {
+        if text.starts_with("ImageJ=") {
+            Some(imagej_of(text, part))
+        } else {
+            ome::select(text, part)
+        }
     });
     let Some(new) = new else { return };
     describe(fields, &new);
@@ -155,9 +158,12 @@ pub fn collapse(
     images: usize,
     diagnostics: &mut Diagnostics,
 ) {
-    let new = description(fields).and_then(|text| match text.starts_with("ImageJ=") {
-        true => Some(imagej_without(text, axis, images)),
-        false => ome::collapse(text, axis),
+    let new = description(fields).and_then(|text| {
+        if text.starts_with("ImageJ=") {
+            Some(imagej_without(text, axis, images))
+        } else {
+            ome::collapse(text, axis)
+        }
     });
     if let Some(new) = new {
         describe(fields, &new);

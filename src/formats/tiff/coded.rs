@@ -170,9 +170,10 @@ pub fn jpeg(
         };
         decoder.set_options(options.jpeg_set_out_colorspace(wanted));
         let found = decoder.info().context("its size is unknown")?;
-        let components = match wanted.num_components() == channels {
-            true => usize::from(found.components),
-            false => wanted.num_components(),
+        let components = if wanted.num_components() == channels {
+            usize::from(found.components)
+        } else {
+            wanted.num_components()
         };
         as_wanted(found.width.into(), found.height.into(), components)?;
         let mut pixels = decoder.decode().map_err(said)?;

@@ -154,11 +154,10 @@ impl<'a> Worker<'a> {
         let form = &self.page.form;
         if self.page.spans[i].is_absent() {
             let (sample, whole) = (&self.page.absent, form.has_whole_samples());
-            match whole {
-                true => {
-                    (out.chunks_exact_mut(sample.len())).for_each(|out| out.copy_from_slice(sample))
-                }
-                false => out.fill(0),
+            if whole {
+                (out.chunks_exact_mut(sample.len())).for_each(|out| out.copy_from_slice(sample))
+            } else {
+                out.fill(0)
             }
             return Ok(());
         }

@@ -219,11 +219,7 @@ impl<'a> TiffEncoder<'a> {
     /// Writes the header.
     fn begin_file(&mut self, metadata: &Metadata) -> Result<()> {
         if let Own::Tiff { big_endian, .. } = metadata.own {
-            self.order = if big_endian {
-                Order::Big
-            } else {
-                Order::Little
-            };
+            self.order = Order::new(big_endian);
         }
         let head = header(self.order, self.big);
         self.link = head.len() as u64;

@@ -30,11 +30,7 @@ pub fn without_head(mut data: Vec<u8>) -> Vec<u8> {
 
 /// Encodes Exif data with these fields and this orientation.
 pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool) -> Vec<u8> {
-    let order = if big_endian {
-        Order::Big
-    } else {
-        Order::Little
-    };
+    let order = Order::new(big_endian);
     if let Some(orientation) = orientation {
         fields.push(field(order, tag::ORIENTATION, SHORT, &[orientation.into()]));
     }
@@ -101,12 +97,8 @@ pub fn update_sides(data: &mut [u8], transform: &Transform) {
 /// Makes an entry one of a single 32-bit number.
 fn set_long(data: &mut [u8], entry: usize, order: Order, number: u32) {
     put(data, entry + 2, order, LONG);
-    let bytes = |number: u32| match order {
-        Order::Little => number.to_le_bytes(),
-        Order::Big => number.to_be_bytes(),
-    };
-    data[entry + 4..entry + 8].copy_from_slice(&bytes(1));
-    data[entry + 8..entry + ENTRY].copy_from_slice(&bytes(number));
+    data[entry + 4..entry + 8].copy_from_slice(&order.bytes::<4>(1));
+    data[entry + 8..entry + ENTRY].copy_from_slice(&order.bytes::<4>(number.into()));
 }
 
 /// The order of bytes, and where the entries of the stored width and height are.
@@ -138,10 +130,7 @@ const SIDES: [u16; 2] = [40962, 40963];
 const ENTRY: usize = 12;
 
 fn put(data: &mut [u8], at: usize, order: Order, number: u16) {
-    data[at..at + 2].copy_from_slice(&match order {
-        Order::Little => number.to_le_bytes(),
-        Order::Big => number.to_be_bytes(),
-    });
+    data[at..at + 2].copy_from_slice(&order.bytes::<2>(number.into()));
 }
 
 /// Exif data with their byte order.
@@ -162,11 +151,7 @@ impl Raw<'_> {
 
     fn number(&self, at: usize, size: usize) -> Option<usize> {
         let bytes = self.data.get(at..at.checked_add(size)?)?;
-        let join = |number, &byte: &u8| number << 8 | usize::from(byte);
-        Some(match self.order {
-            Order::Little => bytes.iter().rev().fold(0, join),
-            Order::Big => bytes.iter().fold(0, join),
-        })
+        Some(self.order.number(bytes) as usize)
     }
 
     /// The position of a tag's entry in the directory at `start`; the whole entry lies within the

@@ -124,9 +124,10 @@ fn group3<'a>(
             }
         }
         let mut changes = Changes::new();
-        let whole = match by_itself {
-            true => row_by_itself(&mut bits, &mut changes, width),
-            false => row_by_another(&mut bits, &above, &mut changes, width),
+        let whole = if by_itself {
+            row_by_itself(&mut bits, &mut changes, width)
+        } else {
+            row_by_another(&mut bits, &above, &mut changes, width)
         };
         paint(row, &changes, width);
         if whole.is_none() {

@@ -221,10 +221,9 @@ pub fn field(order: Order, tag: u16, kind: u16, values: &[u64]) -> Field {
 
 /// Appends the low `size` bytes of a number.
 pub fn put(file: &mut Vec<u8>, number: u64, size: usize, order: Order) {
-    let bytes = number.to_le_bytes();
     match order {
-        Order::Little => file.extend(&bytes[..size]),
-        Order::Big => file.extend(bytes[..size].iter().rev()),
+        Order::Little => file.extend(&number.to_le_bytes()[..size]),
+        Order::Big => file.extend(&number.to_be_bytes()[8 - size..]),
     }
 }
 

@@ -79,9 +79,10 @@ fn without(text: &str, mut untrue: impl FnMut(&str) -> bool) -> Option<String> {
     let (mut kept, mut rest) = (String::new(), text);
     while let Some(at) = rest.find("<Item") {
         let head = at + rest[at..].find('>')?;
-        let end = match rest[..head].ends_with('/') {
-            true => head + 1,
-            false => head + rest[head..].find("</Item>")? + "</Item>".len(),
+        let end = if rest[..head].ends_with('/') {
+            head + 1
+        } else {
+            head + rest[head..].find("</Item>")? + "</Item>".len()
         };
         kept.push_str(&rest[..at]);
         if untrue(&rest[at..=head]) {
@@ -124,9 +125,10 @@ pub fn take_stretch(fields: &mut Vec<Field>) -> Option<Vec<u8>> {
     let head = heads.first()?;
     let (_, behind) = list.split_once(head.as_str())?;
     let taken = behind.split('<').next()?.into();
-    match kept.contains("<Item") {
-        true => fields[at].value = Value::Bytes([kept.as_bytes(), b"\0"].concat()),
-        false => drop(fields.remove(at)),
+    if kept.contains("<Item") {
+        fields[at].value = Value::Bytes([kept.as_bytes(), b"\0"].concat())
+    } else {
+        drop(fields.remove(at))
     }
     Some(taken)
 }

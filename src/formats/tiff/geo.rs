@@ -117,15 +117,11 @@ fn is_point(fields: &[Field], order: Order) -> bool {
     else {
         return false;
     };
-    let number = |bytes: &[u8; 2]| match order {
-        Order::Little => u16::from_le_bytes(*bytes),
-        Order::Big => u16::from_be_bytes(*bytes),
-    };
-    let numbers: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(number).collect();
     // A key's entry: the key, the tag of its value (0: stored here), the count, the value.
-    let keys = numbers.as_chunks::<4>().0.iter().skip(1);
-    keys.into_iter()
-        .any(|key| key == &[RASTER_TYPE, 0, 1, PIXEL_IS_POINT])
+    let keys = bytes.chunks_exact(8).skip(1);
+    let is_point =
+        [RASTER_TYPE, 0, 1, PIXEL_IS_POINT].map(|number| order.bytes::<2>(number.into()));
+    keys.into_iter().any(|key| key == is_point.as_flattened())
 }
 
 /// Updates rational polynomials. They give line and sample of pixel centres,
@@ -196,11 +192,8 @@ fn doubles(fields: &[Field], order: Order, tag: u16) -> Option<Vec<f64>> {
     let Value::Bytes(bytes) = &field.value else {
         return None;
     };
-    let number = |bytes: &[u8; 8]| match order {
-        Order::Little => f64::from_le_bytes(*bytes),
-        Order::Big => f64::from_be_bytes(*bytes),
-    };
-    (field.kind == DOUBLE).then(|| bytes.as_chunks::<8>().0.iter().map(number).collect())
+    let number = |bytes: &[u8]| f64::from_bits(order.number(bytes));
+    (field.kind == DOUBLE).then(|| bytes.chunks_exact(8).map(number).collect())
 }
 
 /// The affine map from pixels to the earth, as the 4×4 matrix of GeoTIFF, row by row.

@@ -115,11 +115,7 @@ struct Entry {
 impl Format {
     /// An unsigned number of up to 8 bytes in the file's byte order.
     fn number(self, bytes: &[u8]) -> u64 {
-        let join = |number, &byte: &u8| number << 8 | u64::from(byte);
-        match self.order {
-            Order::Big => bytes.iter().fold(0, join),
-            Order::Little => bytes.iter().rev().fold(0, join),
-        }
+        self.order.number(bytes)
     }
 
     /// Bytes of an offset, a count of values, and the value field of an entry.

@@ -28,12 +28,8 @@ fn filtered(
             Value::Directory(_) => None,
         }
     };
-    let number = |bytes: &[u8; 4]| match order {
-        Order::Little => u32::from_le_bytes(*bytes),
-        Order::Big => u32::from_be_bytes(*bytes),
-    };
-    let lengths = bytes_of(tag::IMAGEJ_LENGTHS)?.as_chunks::<4>().0.iter();
-    let lengths: Vec<usize> = lengths.map(|bytes| number(bytes) as usize).collect();
+    let lengths = bytes_of(tag::IMAGEJ_LENGTHS)?.chunks_exact(4);
+    let lengths: Vec<usize> = lengths.map(|bytes| order.number(bytes) as usize).collect();
     let bytes = bytes_of(tag::IMAGEJ_ENTRIES)?;
     let head = *lengths.first()?;
     let kinds = bytes.get(MAGIC..head)?.as_chunks::<KIND>().0;
@@ -43,12 +39,12 @@ fn filtered(
     for kind in kinds {
         let (name, count) = kind.split_at(4);
         // A name is a number whose bytes are letters.
-        let name = number(name.try_into().ok()?).to_be_bytes();
+        let name = Order::Big.bytes::<4>(order.number(name));
         let kept = keep(str::from_utf8(&name).ok()?);
         if kept {
             new_head.extend_from_slice(kind);
         }
-        for _ in 0..number(count.try_into().ok()?) {
+        for _ in 0..order.number(count) {
             let length = *lengths.get(next)?;
             let entry = bytes.get(at..at.checked_add(length)?)?;
             if kept {

@@ -114,8 +114,9 @@ pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
     }
     exif.retain(|field| !fields.iter().any(|known| known.tag == field.tag));
     fields.append(&mut exif);
-    match fields.is_empty() {
-        true => Own::None,
-        false => Own::Tiff { big_endian, fields },
+    if fields.is_empty() {
+        Own::None
+    } else {
+        Own::Tiff { big_endian, fields }
     }
 }

@@ -63,10 +63,7 @@ pub fn spread(
         (Depth::Float, 16) => {
             let (row, out) = (row.as_chunks::<2>().0, out.as_chunks_mut::<4>().0);
             for (from, to) in places {
-                let half = match order {
-                    Order::Little => f16::from_le_bytes(row[from]),
-                    Order::Big => f16::from_be_bytes(row[from]),
-                };
+                let half = f16::from_bits(order.number(&row[from]) as u16);
                 out[to] = number::key(half.to_f32().to_bits()).to_ne_bytes();
             }
         }
@@ -77,9 +74,10 @@ pub fn spread(
                 // Packed samples have no byte order. In the upper three bytes, so that the sign is where that of
                 // 32 bits is.
                 let high = u32::from_be_bytes([a, b, c, 0]);
-                let value = match toggled {
-                    true => (high as i32 >> 8) as u32 ^ number::TOP,
-                    false => high >> 8,
+                let value = if toggled {
+                    (high as i32 >> 8) as u32 ^ number::TOP
+                } else {
+                    high >> 8
                 };
                 out[to] = value.to_ne_bytes();
             }
