@@ -1,7 +1,7 @@
 //! farbfeld: RGB + alpha of 16 bits, most significant byte first (farbfeld(5)).
 
-use super::format::{Capabilities, Decoder, Encoder, Format};
-use super::raster::{Form, Header, Layout, RasterDecoder, RasterEncoder};
+use super::format::{Capabilities, Decoder, Format};
+use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Image, Samples, Shape};
@@ -25,13 +25,7 @@ pub static FORMAT: Format = Format {
     },
     sniff: |head| head.starts_with(MAGIC),
     decoder,
-    encoder: Some(|target, _, _| {
-        Ok(Box::new(FarbfeldEncoder(RasterEncoder::new(
-            target,
-            FarbfeldHeader,
-            1,
-        ))))
-    }),
+    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::converting(target, form, rgba)))),
     ..Format::DEFAULTS
 };
 
@@ -46,54 +40,40 @@ fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 
-struct FarbfeldHeader;
-
-impl Header for FarbfeldHeader {
-    fn form(&self, shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
-        let side = |side: usize| {
-            let side = u32::try_from(side).ok();
-            side.with_context(|| format!("{shape} is more than farbfeld holds"))
-        };
-        let (width, height) = (side(shape.width)?, side(shape.height)?);
-        Ok(Form {
-            header: [&MAGIC[..], &width.to_be_bytes(), &height.to_be_bytes()].concat(),
-            order: Order::Big,
-            toggled: false,
-            block: 1,
-        })
-    }
+/// The header, and how samples follow it.
+fn form(shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
+    let side = |side: usize| {
+        let side = u32::try_from(side).ok();
+        side.with_context(|| format!("{shape} is more than farbfeld holds"))
+    };
+    let (width, height) = (side(shape.width)?, side(shape.height)?);
+    Ok(Form {
+        header: [&MAGIC[..], &width.to_be_bytes(), &height.to_be_bytes()].concat(),
+        order: Order::Big,
+        toggled: false,
+        block: 1,
+    })
 }
 
-/// Widens pixels to RGB + alpha.
-struct FarbfeldEncoder<'a>(RasterEncoder<'a, FarbfeldHeader>);
-
-impl Encoder for FarbfeldEncoder<'_> {
-    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
-        let shape = image.shape();
-        let widened = match image.samples() {
-            Samples::U16(samples) if shape.channels < 4 => rgba(samples, shape),
-            _ => return self.0.page(image, metadata),
-        };
-        self.0.page(Cow::Owned(widened), metadata)
+/// Converts grey, grey + alpha and RGB to RGB + alpha.
+fn rgba(image: Cow<Image>) -> Cow<Image> {
+    let shape = image.shape();
+    let Samples::U16(samples) = image.samples() else {
+        return image;
+    };
+    if shape.channels == 4 {
+        return image;
     }
-
-    fn length(&self) -> u64 {
-        self.0.length()
-    }
-}
-
-/// The pixels of grey, grey + alpha or RGB as RGB + alpha.
-fn rgba(samples: &[u16], shape: Shape) -> Image {
-    let wide = |pixel: &[u16]| match *pixel {
+    let rgba = |pixel: &[u16]| match *pixel {
         [grey] => [grey, grey, grey, u16::MAX],
         [grey, alpha] => [grey, grey, grey, alpha],
         [red, green, blue] => [red, green, blue, u16::MAX],
         _ => [0; 4],
     };
-    let pixels = samples.chunks_exact(shape.channels).flat_map(wide);
+    let pixels = samples.chunks_exact(shape.channels).flat_map(rgba);
     let shape = Shape {
         channels: 4,
         ..shape
     };
-    Image::new(shape, Samples::U16(pixels.collect()))
+    Cow::Owned(Image::new(shape, Samples::U16(pixels.collect())))
 }

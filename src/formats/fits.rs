@@ -10,7 +10,7 @@ mod header;
 pub(super) mod records;
 
 use super::format::{Capabilities, Decoder, Field, Format};
-use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
+use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::{Metadata, Own, Record};
 use crate::image::{Depth, Shape};
@@ -33,13 +33,7 @@ pub static FORMAT: Format = Format {
     },
     sniff: |head| head.starts_with(b"SIMPLE  ="),
     decoder,
-    encoder: Some(|target, _, pages| {
-        Ok(Box::new(RasterEncoder::new(
-            target,
-            FitsHeader,
-            pages.len(),
-        )))
-    }),
+    encoder: Some(|target, _, pages| Ok(Box::new(RasterEncoder::new(target, form, pages.len())))),
     adopt,
     add_stretch,
     ..Format::DEFAULTS
@@ -169,49 +163,46 @@ fn layout(header: &Header) -> Result<Layout> {
     Ok(layout)
 }
 
-struct FitsHeader;
-
-impl raster::Header for FitsHeader {
-    fn form(&self, shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
-        let mut axes = vec![shape.width, shape.height];
-        if pages > 1 {
-            axes.push(pages);
-        }
-        let mut header = Vec::new();
-        let mut add = |keyword: &str, value: &str| {
-            header.extend(format!("{:<80}", format!("{keyword:<8}= {value:>20}")).bytes());
-        };
-        add("SIMPLE", "T");
-        let sign = if shape.depth.is_float() { "-" } else { "" };
-        add("BITPIX", &format!("{sign}{}", shape.depth.bits()));
-        add("NAXIS", &axes.len().to_string());
-        for (number, axis) in axes.iter().enumerate() {
-            add(&format!("NAXIS{}", number + 1), &axis.to_string());
-        }
-        let zero = match (shape.depth, metadata.signed) {
-            (Depth::Eight, true) => Some("-128"),
-            (Depth::Sixteen, false) => Some("32768"),
-            (Depth::ThirtyTwo, false) => Some("2147483648"),
-            _ => None,
-        };
-        if let Some(zero) = zero {
-            add("BSCALE", "1");
-            add("BZERO", zero);
-        }
-        if let Own::Fits(records) = &metadata.own {
-            let scales = |record: &&Record| records::kind(record) == Kind::Scale;
-            let kept = records
-                .iter()
-                .filter(|record| zero.is_none() || !scales(record));
-            kept.for_each(|record| header.extend(record));
-        }
-        header.extend(format!("{:<80}", "END").bytes());
-        header.resize(header.len().next_multiple_of(BLOCK), b' ');
-        Ok(Form {
-            header,
-            order: Order::Big,
-            toggled: shape.depth != Depth::Eight,
-            block: BLOCK as u64,
-        })
+/// The header, and how samples follow it.
+fn form(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
+    let mut axes = vec![shape.width, shape.height];
+    if pages > 1 {
+        axes.push(pages);
     }
+    let mut header = Vec::new();
+    let mut add = |keyword: &str, value: &str| {
+        header.extend(format!("{:<80}", format!("{keyword:<8}= {value:>20}")).bytes());
+    };
+    add("SIMPLE", "T");
+    let sign = if shape.depth.is_float() { "-" } else { "" };
+    add("BITPIX", &format!("{sign}{}", shape.depth.bits()));
+    add("NAXIS", &axes.len().to_string());
+    for (number, axis) in axes.iter().enumerate() {
+        add(&format!("NAXIS{}", number + 1), &axis.to_string());
+    }
+    let zero = match (shape.depth, metadata.signed) {
+        (Depth::Eight, true) => Some("-128"),
+        (Depth::Sixteen, false) => Some("32768"),
+        (Depth::ThirtyTwo, false) => Some("2147483648"),
+        _ => None,
+    };
+    if let Some(zero) = zero {
+        add("BSCALE", "1");
+        add("BZERO", zero);
+    }
+    if let Own::Fits(records) = &metadata.own {
+        let scales = |record: &&Record| records::kind(record) == Kind::Scale;
+        let kept = records
+            .iter()
+            .filter(|record| zero.is_none() || !scales(record));
+        kept.for_each(|record| header.extend(record));
+    }
+    header.extend(format!("{:<80}", "END").bytes());
+    header.resize(header.len().next_multiple_of(BLOCK), b' ');
+    Ok(Form {
+        header,
+        order: Order::Big,
+        toggled: shape.depth != Depth::Eight,
+        block: BLOCK as u64,
+    })
 }

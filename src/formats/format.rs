@@ -174,8 +174,8 @@ pub enum Field {
     Stretch,
 }
 
-/// Bytes of samples in a piece of a page: few enough for a core's cache, and enough that a call costs nothing.
-pub const PIECE: usize = 512 << 10;
+/// Bytes of samples in a block of a page: few enough for a core's cache, and enough that a call costs nothing.
+pub const BLOCK: usize = 512 << 10;
 
 /// What takes the pieces of a page, on any thread.
 pub type TakeBlock<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;

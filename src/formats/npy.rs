@@ -7,7 +7,7 @@
 //! Pillow.
 
 use super::format::{Decoder, Format};
-use super::raster::{Form, Header, Layout, RasterDecoder, RasterEncoder};
+use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Shape};
@@ -28,9 +28,7 @@ pub static FORMAT: Format = Format {
     extensions: &["npy"],
     sniff: |head| head.starts_with(MAGIC),
     decoder,
-    encoder: Some(|target, _, pages| {
-        Ok(Box::new(RasterEncoder::new(target, NpyHeader, pages.len())))
-    }),
+    encoder: Some(|target, _, pages| Ok(Box::new(RasterEncoder::new(target, form, pages.len())))),
     ..Format::DEFAULTS
 };
 
@@ -160,42 +158,39 @@ fn axes(shape: &str) -> Result<Vec<u64>> {
         .collect()
 }
 
-struct NpyHeader;
-
-impl Header for NpyHeader {
-    fn form(&self, shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
-        let kind = match (shape.depth, metadata.signed) {
-            (Depth::Eight, false) => "|u1",
-            (Depth::Eight, true) => "|i1",
-            (Depth::Sixteen, false) => "<u2",
-            (Depth::Sixteen, true) => "<i2",
-            (Depth::ThirtyTwo, false) => "<u4",
-            (Depth::ThirtyTwo, true) => "<i4",
-            (Depth::Float, _) => "<f4",
-            (Depth::Double, _) => "<f8",
-        };
-        let mut axes = vec![shape.height, shape.width];
-        if pages > 1 {
-            axes.insert(0, pages);
-        }
-        // Three axes of which the last has up to 4 places would be read as one image.
-        if shape.channels > 1 || (pages > 1 && shape.width <= 4) {
-            axes.push(shape.channels);
-        }
-        let axes: Vec<String> = axes.iter().map(usize::to_string).collect();
-        let text = format!(
-            "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
-            axes.join(", ")
-        );
-        // Spaces and a line end, so that samples begin at a multiple of 64.
-        let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
-        let mut header = [&MAGIC[..], &[1, 0], &(length as u16).to_le_bytes()].concat();
-        header.extend(format!("{text:<width$}\n", width = length - 1).bytes());
-        Ok(Form {
-            header,
-            order: Order::Little,
-            toggled: metadata.signed,
-            block: 1,
-        })
+/// The header, and how samples follow it.
+fn form(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
+    let kind = match (shape.depth, metadata.signed) {
+        (Depth::Eight, false) => "|u1",
+        (Depth::Eight, true) => "|i1",
+        (Depth::Sixteen, false) => "<u2",
+        (Depth::Sixteen, true) => "<i2",
+        (Depth::ThirtyTwo, false) => "<u4",
+        (Depth::ThirtyTwo, true) => "<i4",
+        (Depth::Float, _) => "<f4",
+        (Depth::Double, _) => "<f8",
+    };
+    let mut axes = vec![shape.height, shape.width];
+    if pages > 1 {
+        axes.insert(0, pages);
     }
+    // Three axes of which the last has up to 4 places would be read as one image.
+    if shape.channels > 1 || (pages > 1 && shape.width <= 4) {
+        axes.push(shape.channels);
+    }
+    let axes: Vec<String> = axes.iter().map(usize::to_string).collect();
+    let text = format!(
+        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
+        axes.join(", ")
+    );
+    // Spaces and a line end, so that samples begin at a multiple of 64.
+    let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
+    let mut header = [&MAGIC[..], &[1, 0], &(length as u16).to_le_bytes()].concat();
+    header.extend(format!("{text:<width$}\n", width = length - 1).bytes());
+    Ok(Form {
+        header,
+        order: Order::Little,
+        toggled: metadata.signed,
+        block: 1,
+    })
 }

@@ -4,7 +4,7 @@
 
 use super::format::{Capabilities, Decoder, Field, Format};
 use super::pnm::{check_single, depth_of, layout, maxval_of};
-use super::raster::{Form, Header, RasterDecoder, RasterEncoder};
+use super::raster::{Form, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::Shape;
 use crate::image::metadata::Metadata;
@@ -26,7 +26,7 @@ pub static FORMAT: Format = Format {
     },
     sniff: |head| head.starts_with(b"P7"),
     decoder,
-    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::new(target, PamHeader, 1)))),
+    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::new(target, form, 1)))),
     ..Format::DEFAULTS
 };
 
@@ -111,28 +111,25 @@ fn channels(depth: u64, tuple: &str) -> Result<usize> {
     Ok(depth as usize)
 }
 
-struct PamHeader;
-
-impl Header for PamHeader {
-    fn form(&self, shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
-        let tuple = match shape.channels {
-            1 => "GRAYSCALE",
-            2 => "GRAYSCALE_ALPHA",
-            3 => "RGB",
-            _ => "RGB_ALPHA",
-        };
-        let header = format!(
-            "P7\nWIDTH {}\nHEIGHT {}\nDEPTH {}\nMAXVAL {}\nTUPLTYPE {tuple}\nENDHDR\n",
-            shape.width,
-            shape.height,
-            shape.channels,
-            metadata.maxval.unwrap_or(shape.depth.full())
-        );
-        Ok(Form {
-            header: header.into_bytes(),
-            order: Order::Big,
-            toggled: false,
-            block: 1,
-        })
-    }
+/// The header, and how samples follow it.
+fn form(shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
+    let tuple = match shape.channels {
+        1 => "GRAYSCALE",
+        2 => "GRAYSCALE_ALPHA",
+        3 => "RGB",
+        _ => "RGB_ALPHA",
+    };
+    let header = format!(
+        "P7\nWIDTH {}\nHEIGHT {}\nDEPTH {}\nMAXVAL {}\nTUPLTYPE {tuple}\nENDHDR\n",
+        shape.width,
+        shape.height,
+        shape.channels,
+        metadata.maxval.unwrap_or(shape.depth.full())
+    );
+    Ok(Form {
+        header: header.into_bytes(),
+        order: Order::Big,
+        toggled: false,
+        block: 1,
+    })
 }

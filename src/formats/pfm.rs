@@ -4,8 +4,8 @@
 //! The third line is a number: below 0 where the least significant byte is first, and else a scale by
 //! which nothing says that samples are to be multiplied. They are taken as they are.
 
-use super::format::{Capabilities, Decoder, Encoder, Format};
-use super::raster::{self, Form, Header, Layout, RasterDecoder, RasterEncoder};
+use super::format::{Capabilities, Decoder, Format};
+use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Image, Shape};
@@ -30,7 +30,7 @@ pub static FORMAT: Format = Format {
     },
     sniff: |head| matches!(head, [b'P', b'F' | b'f', blank, ..] if blank.is_ascii_whitespace()),
     decoder,
-    encoder: Some(|target, _, _| Ok(Box::new(BottomUp(RasterEncoder::new(target, PfmHeader, 1))))),
+    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::converting(target, form, bottom_up)))),
     ..Format::DEFAULTS
 };
 
@@ -87,37 +87,26 @@ fn layout(source: &Source) -> Result<Layout> {
     Ok(layout)
 }
 
-struct PfmHeader;
-
-impl Header for PfmHeader {
-    fn form(&self, shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
-        ensure!(
-            shape.channels == 1 || shape.channels == 3,
-            "PFM has no images of {}",
-            shape.kind()
-        );
-        let kind = if shape.channels == 3 { "PF" } else { "Pf" };
-        Ok(Form {
-            header: format!("{kind}\n{} {}\n-1.0\n", shape.width, shape.height).into(),
-            order: Order::Little,
-            toggled: false,
-            block: 1,
-        })
-    }
+/// The header, and how samples follow it.
+fn form(shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
+    ensure!(
+        shape.channels == 1 || shape.channels == 3,
+        "PFM has no images of {}",
+        shape.kind()
+    );
+    let kind = if shape.channels == 3 { "PF" } else { "Pf" };
+    Ok(Form {
+        header: format!("{kind}\n{} {}\n-1.0\n", shape.width, shape.height).into(),
+        order: Order::Little,
+        toggled: false,
+        block: 1,
+    })
 }
 
-/// Writes the rows in the opposite order.
-struct BottomUp<'a>(RasterEncoder<'a, PfmHeader>);
-
-impl Encoder for BottomUp<'_> {
-    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
-        let mut image = image.into_owned();
-        let shape = image.shape();
-        raster::turn_over(image.samples_mut(), shape);
-        self.0.page(Cow::Owned(image), metadata)
-    }
-
-    fn length(&self) -> u64 {
-        self.0.length()
-    }
+/// Puts the rows in the opposite order.
+fn bottom_up(image: Cow<Image>) -> Cow<Image> {
+    let mut image = image.into_owned();
+    let shape = image.shape();
+    raster::reverse_rows(image.samples_mut(), shape);
+    Cow::Owned(image)
 }

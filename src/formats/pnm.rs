@@ -10,7 +10,7 @@ mod plain;
 pub(super) use header::Header;
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
+use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::formats::error_policy::ErrorPolicy;
 use crate::image::metadata::Metadata;
@@ -38,7 +38,7 @@ pub static FORMAT: Format = Format {
     sniff: |head| matches!(head, [b'P', b'1'..=b'6', ..]),
     check_name,
     decoder: open,
-    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::new(target, PnmHeader, 1)))),
+    encoder: Some(|target, _, _| Ok(Box::new(RasterEncoder::new(target, form, 1)))),
     ..Format::DEFAULTS
 };
 
@@ -140,24 +140,20 @@ pub fn decode(source: &Source) -> Result<Image> {
 }
 
 /// The header of P5 (grey) or P6 (RGB).
-struct PnmHeader;
-
-impl raster::Header for PnmHeader {
-    fn form(&self, shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
-        let kind = match shape.channels {
-            1 => "P5",
-            3 => "P6",
-            _ => bail!("PNM has no alpha channel"),
-        };
-        let maxval = metadata.maxval.unwrap_or(shape.depth.full());
-        let header = format!("{kind}\n{} {}\n{maxval}\n", shape.width, shape.height);
-        Ok(Form {
-            header: header.into_bytes(),
-            order: Order::Big,
-            toggled: false,
-            block: 1,
-        })
-    }
+fn form(shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
+    let kind = match shape.channels {
+        1 => "P5",
+        3 => "P6",
+        _ => bail!("PNM has no alpha channel"),
+    };
+    let maxval = metadata.maxval.unwrap_or(shape.depth.full());
+    let header = format!("{kind}\n{} {}\n{maxval}\n", shape.width, shape.height);
+    Ok(Form {
+        header: header.into_bytes(),
+        order: Order::Big,
+        toggled: false,
+        block: 1,
+    })
 }
 
 /// Writes P5 (grey) or P6 (RGB) and returns the file's length in bytes; refuses alpha, for which
@@ -166,7 +162,7 @@ impl raster::Header for PnmHeader {
 /// # Errors
 /// Those of writing, and an alpha channel.
 pub fn encode(image: &Image, target: &Target) -> Result<u64> {
-    let mut encoder = RasterEncoder::new(target, PnmHeader, 1);
+    let mut encoder = RasterEncoder::new(target, form, 1);
     encoder.page(Cow::Borrowed(image), &Metadata::default())?;
     Ok(encoder.length())
 }

@@ -1,16 +1,15 @@
-//! Files whose samples lie uncompressed, one page behind the other: NumPy, FITS, PAM, farbfeld and
-//! their like. Each format parses or writes its header; the samples are copied here.
+//! Files that store uncompressed samples, one page after the other: NumPy, FITS, PAM, farbfeld and
+//! similar ones. Each format parses or writes its header; the samples are copied here.
 
 mod coded;
 mod encode;
 
 pub use coded::Coding;
-
-pub use encode::{Form, Header, RasterEncoder};
+pub use encode::{Form, RasterEncoder};
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Decoder, TakeBlock, TakeRows};
-use super::raw::{self, Order};
+use super::raw::{self, Order, SampleEncoding};
 use crate::image::buffer::Buffer;
 use crate::image::metadata::{Diagnostics, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -19,7 +18,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use coded::Coded;
 use rayon::prelude::*;
 
-/// What a header says of the samples behind it.
+/// The samples after a header, as the header describes them.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The shape of each page.
@@ -37,7 +36,7 @@ pub struct Layout {
     pub bottom_up: bool,
     /// The metadata of each page. A maxval is checked.
     pub metadata: Metadata,
-    /// Sentences about what is not as the file has it.
+    /// Messages about what is not kept as the file has it.
     pub diagnostics: Diagnostics,
 }
 
@@ -56,12 +55,21 @@ impl Layout {
         }
     }
 
+    /// How the file stores samples.
+    fn encoding(&self) -> SampleEncoding {
+        SampleEncoding {
+            depth: self.shape.depth,
+            order: self.order,
+            toggled: self.toggled,
+        }
+    }
+
     /// Bytes of a page in the file.
     pub fn page_bytes(&self) -> u64 {
         self.shape.bytes() as u64
     }
 
-    /// Offset of the first byte behind the last sample.
+    /// Offset of the first byte after the last sample.
     ///
     /// # Errors
     /// More bytes than a file can have.
@@ -80,21 +88,21 @@ impl Layout {
 
 /// Decodes the pages of a layout.
 pub struct RasterDecoder<'a> {
-    source: Data<'a>,
+    data: Data<'a>,
     layout: Layout,
     page: usize,
 }
 
-/// Bytes of rows that are read together where a page is read from top to bottom: pieces for several threads.
-const TOGETHER: usize = 2 << 20;
+/// Bytes of rows that are read at a time where a page is read from top to bottom: pieces for several threads.
+const BAND: usize = 2 << 20;
 
-/// The file of the samples.
+/// Where the samples are.
 enum Data<'a> {
-    /// The one with the header.
+    /// In the file with the header.
     Same(&'a Source),
-    /// One beside it, which the header names.
+    /// In a file beside it, which the header names.
     Other(Source),
-    /// Samples in one of these that are stored otherwise.
+    /// In one of these, compressed or written as text.
     Coded(Box<Coded<'a>>),
 }
 
@@ -114,7 +122,7 @@ impl<'a> RasterDecoder<'a> {
     /// # Errors
     /// A truncated file, and a damaged one of more pages than bytes.
     pub fn new(source: &'a Source, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
-        RasterDecoder::of(Data::Same(source), layout, damaged)
+        RasterDecoder::with_data(Data::Same(source), layout, damaged)
     }
 
     /// As `new`, for samples in a file of their own.
@@ -122,7 +130,7 @@ impl<'a> RasterDecoder<'a> {
     /// # Errors
     /// A truncated file.
     pub fn detached(source: Source, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
-        RasterDecoder::of(Data::Other(source), layout, damaged)
+        RasterDecoder::with_data(Data::Other(source), layout, damaged)
     }
 
     /// As `new`, or as `detached` where there is a file beside it, for samples that are coded from the byte `start` on.
@@ -140,15 +148,15 @@ impl<'a> RasterDecoder<'a> {
         let data = beside.map_or(Data::Same(source), Data::Other);
         let coded = Coded::new(data, start, coding, &layout)?;
         Ok(RasterDecoder {
-            source: Data::Coded(Box::new(coded)),
+            data: Data::Coded(Box::new(coded)),
             layout,
             page: 0,
         })
     }
 
-    fn of(source: Data<'a>, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
-        let (end, len) = (layout.end()?, source.source()?.len());
-        // Of a damaged file a page may lack most of its bytes, but there are not more pages than bytes.
+    fn with_data(data: Data<'a>, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
+        let (end, len) = (layout.end()?, data.source()?.len());
+        // A page of a damaged file may lack most of its bytes, but there are not more pages than bytes.
         let enough = if damaged {
             layout.pages as u64 <= len.max(1)
         } else {
@@ -156,26 +164,35 @@ impl<'a> RasterDecoder<'a> {
         };
         ensure!(enough, "truncated at byte {len} of {end}");
         Ok(RasterDecoder {
-            source,
+            data,
             layout,
             page: 0,
         })
     }
 
+    /// Offset of the selected page.
+    fn page_start(&self) -> u64 {
+        self.layout.start + self.page as u64 * self.layout.page_bytes()
+    }
+
+    /// Converts bytes of the file to samples in memory, and checks them.
+    fn convert(&self, bytes: &mut [u8]) -> Result<()> {
+        let depth = self.layout.shape.depth;
+        self.layout.encoding().to_memory(bytes);
+        check_maxval(
+            bytes,
+            depth,
+            self.layout.metadata.maxval.unwrap_or(depth.full()),
+        )
+    }
+
     /// Decodes the selected page.
     ///
     /// # Errors
-    /// Damage, unless the policy is to go on.
+    /// Damage, unless the policy accepts it.
     pub fn read(&self, policy: &ErrorPolicy) -> Result<Image> {
-        let Layout {
-            shape,
-            order,
-            toggled,
-            bottom_up,
-            ..
-        } = self.layout;
-        let source = self.source.source()?;
-        let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
+        let shape = self.layout.shape;
+        let (source, start) = (self.data.source()?, self.page_start());
         let there = source.len().saturating_sub(start);
         let there = there.min(shape.bytes() as u64) as usize;
         let mut samples = if there == shape.bytes() {
@@ -183,33 +200,28 @@ impl<'a> RasterDecoder<'a> {
         } else {
             Samples::zeroed(&shape)?
         };
-        let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
         // Only complete samples.
         let whole = there / shape.depth.bytes() * shape.depth.bytes();
         let (bytes, rest) = samples.as_bytes_mut().split_at_mut(whole);
-        let read = raw::read(source, [(start, bytes)], |piece| {
-            raw::reorder(piece, shape.depth, order);
-            raw::to_memory(piece, shape.depth, toggled);
-            check(piece, shape.depth, maxval)
-        });
+        let read = raw::read(source, [(start, bytes)], |piece| self.convert(piece));
         policy.take(read)?;
         if there < shape.bytes() {
-            raw::to_memory(rest, shape.depth, toggled);
+            self.layout.encoding().to_memory(rest);
             policy.take(Err(anyhow!(
                 "truncated at byte {} of {}",
                 source.len(),
                 self.layout.end()?
             )))?;
         }
-        if bottom_up {
-            turn_over(&mut samples, shape);
+        if self.layout.bottom_up {
+            reverse_rows(&mut samples, shape);
         }
         Ok(Image::new(shape, samples))
     }
 }
 
 /// Reverses the order of the rows.
-pub fn turn_over(samples: &mut Samples, shape: Shape) {
+pub fn reverse_rows(samples: &mut Samples, shape: Shape) {
     let row = shape.row() * shape.depth.bytes();
     let (top, bottom) = samples.as_bytes_mut().split_at_mut(shape.height / 2 * row);
     let bottom = bottom.rchunks_exact_mut(row);
@@ -223,8 +235,8 @@ impl Decoder for RasterDecoder<'_> {
     }
 
     fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        // All that is inflated is in memory beside the page.
-        let beside = match &self.source {
+        // The decoded samples are in memory beside the page.
+        let beside = match &self.data {
             Data::Coded(coded) => coded.bytes(),
             _ => 0,
         };
@@ -254,29 +266,18 @@ impl Decoder for RasterDecoder<'_> {
     }
 
     fn blocks(&self, take: &TakeBlock) -> Result<()> {
-        let Layout {
-            shape,
-            order,
-            toggled,
-            ..
-        } = self.layout;
-        let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
-        let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
-        let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
-        let pieces = raw::rows(shape.height, row).into_par_iter();
-        pieces.try_for_each(|rows| {
+        let (shape, source, start) = (self.layout.shape, self.data.source()?, self.page_start());
+        let row = shape.row() * shape.depth.bytes();
+        let blocks = raw::blocks_of_rows(shape.height, row).into_par_iter();
+        blocks.try_for_each(|rows| {
             let offset = start + (rows.start * row) as u64;
             let shape = Shape {
                 height: rows.len(),
                 ..shape
             };
-            take(raw::piece(
-                source,
-                offset,
-                shape,
-                (order, toggled),
-                |bytes| check(bytes, shape.depth, maxval),
-            )?)
+            take(raw::read_image(source, offset, shape, |bytes| {
+                self.convert(bytes)
+            })?)
         })
     }
 
@@ -285,25 +286,14 @@ impl Decoder for RasterDecoder<'_> {
     }
 
     fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<()> {
-        let Layout {
-            shape,
-            order,
-            toggled,
-            ..
-        } = self.layout;
-        let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
-        let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
-        let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
-        let mut memory = Buffer::<u8>::zeroed((TOGETHER / row).clamp(1, shape.height) * row)?;
+        let (shape, source, start) = (self.layout.shape, self.data.source()?, self.page_start());
+        let row = shape.row() * shape.depth.bytes();
+        let mut memory = Buffer::<u8>::zeroed((BAND / row).clamp(1, shape.height) * row)?;
         for (i, top) in (0..shape.height).step_by(memory.len() / row).enumerate() {
             let offset = start + (i * memory.len()) as u64;
             let most = memory.len().min((shape.height - top) * row);
             let rows = &mut memory[..most];
-            raw::read(source, [(offset, &mut *rows)], |piece| {
-                raw::reorder(piece, shape.depth, order);
-                raw::to_memory(piece, shape.depth, toggled);
-                check(piece, shape.depth, maxval)
-            })?;
+            raw::read(source, [(offset, &mut *rows)], |piece| self.convert(piece))?;
             take(rows)?;
         }
         Ok(())
@@ -315,7 +305,7 @@ impl Decoder for RasterDecoder<'_> {
 }
 
 /// Refuses samples, in the machine's byte order, above `maxval`.
-fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
+fn check_maxval(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
     if maxval == depth.full() || depth.is_wide() {
         return Ok(());
     }

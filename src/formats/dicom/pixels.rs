@@ -3,7 +3,7 @@
 use super::coded::{Coding, Fragments};
 use super::colours::Colours;
 use super::header::Header;
-use crate::formats::raw::{self, Order};
+use crate::formats::raw::{self, Order, SampleEncoding};
 use crate::image::{Depth, Shape, Values};
 use crate::os::Source;
 use anyhow::{Context, Result, bail, ensure};
@@ -171,15 +171,18 @@ impl Stored {
             pairs.for_each(|(&[left, right, cb, cr], out)| *out = [left, cb, cr, right, cb, cr]);
             return Ok(());
         }
-        let depth = self.values.depth;
         if self.is_plain() {
+            let encoding = SampleEncoding {
+                depth: self.values.depth,
+                order: self.order,
+                toggled: self.signed,
+            };
             return raw::read(source, [(self.start + first, out)], |piece| {
-                raw::reorder(piece, depth, self.order);
-                raw::to_memory(piece, depth, self.signed);
+                encoding.to_memory(piece);
                 Ok(())
             });
         }
-        let size = depth.bytes();
+        let size = self.values.depth.bytes();
         let pieces = out.par_chunks_mut(PIECE * size).enumerate();
         let failure = pieces.map_init(Vec::new, |bytes: &mut Vec<u8>, (i, out)| {
             bytes.resize(out.len() / size * self.word(), 0);

@@ -1,7 +1,7 @@
-//! Writes uncompressed samples behind a header.
+//! Writes uncompressed samples after a header.
 
 use crate::formats::format::{Bands, Encoder};
-use crate::formats::raw::{self, Order};
+use crate::formats::raw::{self, Order, SampleEncoding};
 use crate::image::metadata::Metadata;
 use crate::image::{Image, Shape};
 use crate::os::Target;
@@ -21,19 +21,19 @@ pub struct Form {
     pub block: u64,
 }
 
-/// A format whose files are a header and samples.
-pub trait Header {
-    /// The form of a file with so many pages, all like this one.
-    ///
-    /// # Errors
-    /// A page that the format cannot hold.
-    fn form(&self, shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form>;
-}
+/// The form of a file with so many pages, all of this shape and with these metadata. Fails for a page that
+/// the format cannot hold.
+pub type NewForm = fn(&Shape, &Metadata, usize) -> Result<Form>;
 
-/// Encodes pages of one shape behind a header, which the first page decides.
-pub struct RasterEncoder<'a, H> {
+/// Converts an image to one that the format can hold.
+type Convert = for<'i> fn(Cow<'i, Image>) -> Cow<'i, Image>;
+
+/// Encodes pages of one shape after a header, which the first page decides.
+pub struct RasterEncoder<'a> {
     target: &'a Target,
-    header: H,
+    new_form: NewForm,
+    /// Converts whole pages before they are written.
+    convert: Option<Convert>,
     /// The pages of the file, and those written so far.
     pages: usize,
     done: usize,
@@ -45,12 +45,13 @@ pub struct RasterEncoder<'a, H> {
     length: u64,
 }
 
-impl<'a, H: Header> RasterEncoder<'a, H> {
+impl<'a> RasterEncoder<'a> {
     /// An encoder for so many pages.
-    pub fn new(target: &'a Target, header: H, pages: usize) -> RasterEncoder<'a, H> {
+    pub fn new(target: &'a Target, new_form: NewForm, pages: usize) -> RasterEncoder<'a> {
         RasterEncoder {
             target,
-            header,
+            new_form,
+            convert: None,
             pages,
             done: 0,
             first: None,
@@ -59,23 +60,36 @@ impl<'a, H: Header> RasterEncoder<'a, H> {
             length: 0,
         }
     }
+
+    /// An encoder for one page that `convert` changes first, so that it does not come in bands.
+    pub fn converting(target: &'a Target, new_form: NewForm, convert: Convert) -> Self {
+        let encoder = RasterEncoder::new(target, new_form, 1);
+        RasterEncoder {
+            convert: Some(convert),
+            ..encoder
+        }
+    }
 }
 
-impl<H: Header> Encoder for RasterEncoder<'_, H> {
+impl Encoder for RasterEncoder<'_> {
     fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        let image = match self.convert {
+            Some(convert) => convert(image),
+            None => image,
+        };
         self.begin(&image.shape(), metadata, &[])?;
         self.band(image)
     }
 
     fn bands(&self, _shape: &Shape) -> Option<Bands> {
-        Some(Bands {
+        self.convert.is_none().then(|| Bands {
             unit: 1,
             trial: Vec::new(),
         })
     }
 
     fn begin(&mut self, shape: &Shape, metadata: &Metadata, _trial: &[Image]) -> Result<()> {
-        let form = self.header.form(shape, metadata, self.pages)?;
+        let form = (self.new_form)(shape, metadata, self.pages)?;
         let (first, toggled) = *self.first.get_or_insert((*shape, form.toggled));
         ensure!(
             (first, toggled) == (*shape, form.toggled),
@@ -93,8 +107,13 @@ impl<H: Header> Encoder for RasterEncoder<'_, H> {
     }
 
     fn band(&mut self, band: Cow<Image>) -> Result<()> {
-        let (shape, form) = (band.shape(), (self.form.order, self.form.toggled));
-        raw::write(self.target, self.length, band.samples(), shape.depth, form)?;
+        let shape = band.shape();
+        let encoding = SampleEncoding {
+            depth: shape.depth,
+            order: self.form.order,
+            toggled: self.form.toggled,
+        };
+        raw::write(self.target, self.length, band.samples(), encoding)?;
         self.length += shape.bytes() as u64;
         self.left -= shape.height;
         self.done += usize::from(self.left == 0);

@@ -7,7 +7,7 @@ use super::page::{Page, Span};
 use super::predictor::{self, Predictor};
 use super::unpack::{Method, Unpacker};
 use crate::formats::error_policy::ErrorPolicy;
-use crate::formats::raw::{self, Order};
+use crate::formats::raw::{self, Order, SampleEncoding};
 use crate::image::Depth;
 use crate::os::Source;
 use anyhow::{Result, anyhow};
@@ -68,18 +68,16 @@ fn stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
         runs.push((offset, run));
         rest = more;
     }
-    let (depth, signed) = (page.form.shape.depth, page.form.signed);
     if let Some(predictor) = page.predictor {
         raw::read(source, runs, |_| Ok(()))?;
         bytes.par_chunks_mut(page.row()).for_each(|row| {
             page.undo(predictor, row);
-            raw::to_memory(row, depth, signed);
+            raw::to_memory(row, page.form.shape.depth, page.form.signed);
         });
         return Ok(());
     }
     raw::read(source, runs, |piece| {
-        raw::reorder(piece, depth, page.order);
-        raw::to_memory(piece, depth, signed);
+        page.encoding().to_memory(piece);
         Ok(())
     })
 }
@@ -236,6 +234,15 @@ impl<'a> Worker<'a> {
 }
 
 impl Page {
+    /// How the file stores samples that are not packed.
+    pub fn encoding(&self) -> SampleEncoding {
+        SampleEncoding {
+            depth: self.form.shape.depth,
+            order: self.order,
+            toggled: self.form.signed,
+        }
+    }
+
     /// Whether its chunks are rows of the image, of samples as in memory but for their byte order.
     pub fn is_straight(&self) -> bool {
         self.form.is_plain() && !self.grid.tiled

@@ -10,7 +10,7 @@ use super::predictor::{self, Predictor};
 use crate::formats::Encoder;
 use crate::formats::format::Bands;
 use crate::formats::ordered::ordered;
-use crate::formats::raw::{self, Order};
+use crate::formats::raw::{self, Order, SampleEncoding};
 use crate::image::metadata::{Field, Metadata, Own};
 use crate::image::{Depth, Image, Shape};
 use crate::os::Target;
@@ -98,8 +98,12 @@ impl Encoder for TiffEncoder<'_> {
         if self.compression == Compression::None {
             let strips = band.samples().as_bytes().chunks(strip);
             strips.for_each(|strip| place(strip.len()));
-            let form = (self.order, *signed);
-            raw::write(self.target, start, band.samples(), shape.depth, form)?;
+            let encoding = SampleEncoding {
+                depth: shape.depth,
+                order: self.order,
+                toggled: *signed,
+            };
+            raw::write(self.target, start, band.samples(), encoding)?;
         } else {
             let band = of_file(band, *signed);
             let strips: Vec<&[u8]> = band.samples().as_bytes().chunks(strip).collect();

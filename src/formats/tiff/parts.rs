@@ -32,23 +32,24 @@ pub fn has_blocks(page: &Page) -> bool {
 pub fn blocks(source: &Source, page: &Page, take: &TakeBlock) -> Result<()> {
     let (shape, row) = (page.form.shape, page.row());
     let height = |i: usize| page.grid.height.min(shape.height - i * page.grid.height);
-    let of = |height| Shape { height, ..shape };
+    let with_height = |height| Shape { height, ..shape };
     if page.is_stored() && page.predictor.is_none() {
         let strips = (0..page.down()).into_par_iter();
         return strips.try_for_each(|i| {
-            raw::rows(height(i), row)
-                .into_par_iter()
-                .try_for_each(|rows| {
-                    let offset = page.spans[i].offset + (rows.start * row) as u64;
-                    let form = (page.order, page.form.signed);
-                    take(raw::piece(
-                        source,
-                        offset,
-                        of(rows.len()),
-                        form,
-                        |_| Ok(()),
-                    )?)
-                })
+            let blocks = raw::blocks_of_rows(height(i), row).into_par_iter();
+            blocks.try_for_each(|rows| {
+                let offset = page.spans[i].offset + (rows.start * row) as u64;
+                let convert = |bytes: &mut [u8]| {
+                    page.encoding().to_memory(bytes);
+                    Ok(())
+                };
+                take(raw::read_image(
+                    source,
+                    offset,
+                    with_height(rows.len()),
+                    convert,
+                )?)
+            })
         });
     }
     let policy = ErrorPolicy::default();
@@ -56,9 +57,9 @@ pub fn blocks(source: &Source, page: &Page, take: &TakeBlock) -> Result<()> {
     let taken = strips.map_init(
         || Worker::new(source, page, &policy),
         |worker, i| {
-            let mut samples = Samples::any(&of(height(i)))?;
+            let mut samples = Samples::any(&with_height(height(i)))?;
             worker.chunk(i, samples.as_bytes_mut())?;
-            take(Image::new(of(height(i)), samples))
+            take(Image::new(with_height(height(i)), samples))
         },
     );
     taken.collect()
@@ -116,8 +117,7 @@ fn stored(source: &Source, page: &Page, row: usize, take: &mut TakeRows) -> Resu
             (rest, at) = (more, at + some);
         }
         raw::read(source, spans, |piece| {
-            raw::reorder(piece, shape.depth, page.order);
-            raw::to_memory(piece, shape.depth, page.form.signed);
+            page.encoding().to_memory(piece);
             Ok(())
         })?;
         take(rows)?;
