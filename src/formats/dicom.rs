@@ -187,11 +187,7 @@ impl Decoder for DicomDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let Diagnostics {
-            warnings, notes, ..
-        } = &self.diagnostics;
-        diagnostics.warnings.extend_from_slice(warnings);
-        diagnostics.notes.extend_from_slice(notes);
+        diagnostics.add(&self.diagnostics);
         Ok(self.metadata.clone())
     }
 

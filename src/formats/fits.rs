@@ -10,7 +10,7 @@ mod header;
 pub(super) mod records;
 
 use super::format::{Capabilities, Decoder, Field, Format};
-use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
+use super::raster::{Form, Layout, RasterDecoder, RasterEncoder, page_count};
 use super::raw::Order;
 use crate::image::metadata::{Metadata, Own, Record};
 use crate::image::{Depth, Shape};
@@ -103,19 +103,11 @@ fn layout(header: &Header) -> Result<Layout> {
         ),
         _ => bail!("its BITPIX is none of 8, 16, 32, 64, -32, -64"),
     };
-    let [width, height, more @ ..] = &header.axes[..] else {
+    let [width, height, ..] = &header.axes[..] else {
         bail!("an image of one axis is not supported");
     };
     let shape = Shape::checked(*width, *height, 1, depth)?;
-    let pages = more
-        .iter()
-        .try_fold(1, |pages: u64, axis| pages.checked_mul(*axis));
-    let pages = pages
-        .and_then(|pages| usize::try_from(pages).ok())
-        .filter(|&pages| pages > 0);
-    let Some(pages) = pages else {
-        bail!("its axes {:?} make no image", header.axes);
-    };
+    let pages = page_count(&header.axes)?;
     let scale = (
         header.real("BSCALE")?.unwrap_or(1.0),
         header.real("BZERO")?.unwrap_or(0.0),

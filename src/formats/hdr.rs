@@ -109,11 +109,7 @@ impl Decoder for HdrDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let Diagnostics {
-            warnings, notes, ..
-        } = &self.diagnostics;
-        diagnostics.warnings.extend_from_slice(warnings);
-        diagnostics.notes.extend_from_slice(notes);
+        diagnostics.add(&self.diagnostics);
         Ok(Metadata::default())
     }
 

@@ -2,6 +2,7 @@
 //! `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read
 //! here, so that the shape is known before memory is taken, and damage is not passed over.
 
+pub(super) mod baseline;
 pub(super) mod colours;
 pub(super) mod lossless;
 mod markers;
@@ -21,13 +22,11 @@ use crate::os::{Source, Target};
 use ::image::codecs::jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit};
 use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Context, Result, anyhow, ensure};
+use baseline::{Baseline, Expected};
 use markers::Markers;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
-use zune_core::bytestream::ZCursor;
-use zune_core::colorspace::ColorSpace;
-use zune_core::options::DecoderOptions;
 
 /// The most bytes of Exif data: what one segment holds.
 const MOST_EXIF: usize = 65_500;
@@ -214,27 +213,16 @@ impl Decoder for JpegDecoder<'_> {
             policy.take(read)?;
             return Ok(Image::new(shape, samples));
         }
-        let options = DecoderOptions::default()
-            .set_strict_mode(!policy.goes_on())
-            .set_max_width(shape.width)
-            .set_max_height(shape.height);
         let file = colours::without_odd_adobe(&file);
-        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*file), options);
-        let mut decode = || {
-            decoder.decode_headers()?;
-            let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);
-            let (out, then_rgb) = match shape.channels {
-                1 => (ColorSpace::Luma, false),
-                _ => colours::output(stored, colours.are_ycbcr()),
-            };
-            decoder.set_options(options.jpeg_set_out_colorspace(out));
-            let read = decoder.decode_into(samples.as_bytes_mut());
-            if then_rgb {
-                colours::make_rgb(samples.as_bytes_mut());
-            }
-            read
+        let expected = Expected {
+            width: shape.width,
+            height: shape.height,
+            channels: shape.channels,
+            are_ycbcr: colours.are_ycbcr(),
+            strict: !policy.goes_on(),
         };
-        let read = decode();
+        let read = Baseline::open(&file, expected)
+            .and_then(|mut decoder| decoder.decode_into(samples.as_bytes_mut()));
         policy.take(read.map_err(|error| said::cause(error, len)))?;
         Ok(Image::new(shape, samples))
     }

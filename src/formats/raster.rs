@@ -86,6 +86,18 @@ impl Layout {
     }
 }
 
+/// The number of pages of a stack with these axes beside rows and columns.
+///
+/// # Errors
+/// No page, or more than memory can address.
+pub fn page_count(all_axes: &[u64]) -> Result<usize> {
+    let axes = all_axes.iter().skip(2);
+    let pages = axes.copied().try_fold(1, u64::checked_mul);
+    let pages = pages.and_then(|pages| usize::try_from(pages).ok());
+    let pages = pages.filter(|&pages| pages > 0);
+    pages.with_context(|| format!("its axes {all_axes:?} make no image"))
+}
+
 /// Decodes the pages of a layout.
 pub struct RasterDecoder<'a> {
     data: Data<'a>,
@@ -253,11 +265,7 @@ impl Decoder for RasterDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let Diagnostics {
-            warnings, notes, ..
-        } = &self.layout.diagnostics;
-        diagnostics.warnings.extend_from_slice(warnings);
-        diagnostics.notes.extend_from_slice(notes);
+        diagnostics.add(&self.layout.diagnostics);
         Ok(self.layout.metadata.clone())
     }
 

@@ -2,7 +2,7 @@
 //! samples behind the header or in a file beside it.
 
 use super::format::Decoder;
-use super::raster::{Coding, Layout, RasterDecoder};
+use super::raster::{Coding, Layout, RasterDecoder, page_count};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Shape};
@@ -85,18 +85,12 @@ impl Volume {
             (1..=4).contains(&channels),
             "pixels of {channels} samples are not supported (1 to 4 are)"
         );
-        let [width, height, more @ ..] = &self.axes[..] else {
+        let [width, height, ..] = &self.axes[..] else {
             bail!("an image of less than two axes is not supported");
         };
         let shape = Shape::checked(*width, *height, channels as usize, depth)?;
-        let pages = more
-            .iter()
-            .try_fold(1, |pages: u64, axis| pages.checked_mul(*axis));
-        let pages = pages.and_then(|pages| usize::try_from(pages).ok());
-        let pages = pages.filter(|&pages| pages > 0);
-        let pages = pages.with_context(|| format!("its axes {:?} make no image", self.axes))?;
         let mut layout = Layout::new(shape, 0);
-        layout.pages = pages;
+        layout.pages = page_count(&self.axes)?;
         layout.order = match (self.order, depth, self.coding) {
             // Numbers in text have none, and are made bytes of this order.
             (_, _, Some(Coding::Text)) => Order::Little,

@@ -201,6 +201,14 @@ pub struct Diagnostics {
     pub lost: Vec<String>,
 }
 
+impl Diagnostics {
+    /// Adds the warnings and notes of another one.
+    pub fn add(&mut self, other: &Diagnostics) {
+        self.warnings.extend_from_slice(&other.warnings);
+        self.notes.extend_from_slice(&other.notes);
+    }
+}
+
 /// A warning that names an option which may suit the image better. It may be true of every image of a batch, so
 /// that a batch prints it for the first one and then counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

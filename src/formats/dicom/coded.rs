@@ -3,15 +3,13 @@
 use super::colours::Colours;
 use super::header::MOST;
 use super::pixels::Stored;
+use crate::formats::jpeg::baseline::{Baseline, Expected};
 use crate::formats::jpeg::{colours, lossless, scans};
 use crate::formats::said;
 use crate::formats::tiff::unpack_bits;
 use crate::image::{Depth, Shape};
 use crate::os::Source;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use zune_core::bytestream::ZCursor;
-use zune_core::colorspace::ColorSpace;
-use zune_core::options::DecoderOptions;
 
 /// How pixel data are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,27 +120,22 @@ impl Stored {
         let frame = if scans::are_separate(packed) {
             scans::decode(packed, are_ycbcr, self.samples() / self.channels)?.samples
         } else {
-            let options = DecoderOptions::default()
-                .set_strict_mode(true)
-                .set_max_width(self.width.into())
-                .set_max_height(self.height.into());
-            let packed = colours::without_odd_adobe(packed);
-            let mut decoder =
-                zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*packed), options);
-            let length = packed.len() as u64;
-            let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
-            decoder.decode_headers().map_err(said)?;
-            let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);
-            let (wanted, then_rgb) = match self.channels {
-                1 => (ColorSpace::Luma, false),
-                _ => colours::output(stored, are_ycbcr),
+            let expected = Expected {
+                width: self.width.into(),
+                height: self.height.into(),
+                channels: self.channels,
+                are_ycbcr,
+                strict: true,
             };
-            decoder.set_options(options.jpeg_set_out_colorspace(wanted));
-            let mut pixels = decoder.decode().map_err(said)?;
-            if then_rgb {
-                colours::make_rgb(&mut pixels);
-            }
-            pixels
+            let packed = colours::without_odd_adobe(packed);
+            Baseline::open(&packed, expected)
+                .and_then(|mut decoder| decoder.decode())
+                .map_err(|error| {
+                    anyhow!(
+                        "its JPEG image: {}",
+                        said::cause(error, packed.len() as u64)
+                    )
+                })?
         };
         ensure!(
             frame.len() == self.frame_bytes(),

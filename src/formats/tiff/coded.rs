@@ -8,12 +8,10 @@ use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
 use super::ycbcr::Ycbcr;
+use crate::formats::jpeg::baseline::{Baseline, Expected};
 use crate::formats::jpeg::{colours, scans};
 use crate::formats::said;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use zune_core::bytestream::ZCursor;
-use zune_core::colorspace::ColorSpace;
-use zune_core::options::DecoderOptions;
 
 /// The most bytes of JPEG tables, which are far shorter.
 const MOST_TABLES: u64 = 64 << 10;
@@ -24,12 +22,7 @@ pub enum Coded {
     Jpeg {
         /// The tables that they share, without the marker of the end.
         tables: Vec<u8>,
-        /// Whether three components are to be made RGB.
-        ycbcr: bool,
-        /// Pixels of a row and rows, of a whole chunk.
-        size: (usize, usize),
-        /// Samples a pixel.
-        channels: usize,
+        image: JpegImage,
     },
     /// JPEG images without their head.
     OldJpeg(OldJpeg),
@@ -58,9 +51,12 @@ impl Coded {
                 }
                 Some(Coded::Jpeg {
                     tables,
-                    ycbcr: ifd.value(tag::PHOTOMETRIC)? == Some(6),
-                    size: (grid.width, grid.height),
-                    channels: form.channels(),
+                    image: JpegImage {
+                        ycbcr: ifd.value(tag::PHOTOMETRIC)? == Some(6),
+                        width: grid.width,
+                        height: grid.height,
+                        channels: form.channels(),
+                    },
                 })
             }
             Method::Huffman | Method::Fax3 | Method::Fax4 => {
@@ -110,12 +106,7 @@ impl Coded {
     /// Damaged data.
     pub fn unpack(&self, packed: &[u8], out: &mut [u8], row: usize) -> Result<()> {
         match self {
-            Coded::Jpeg {
-                tables,
-                ycbcr,
-                size,
-                channels,
-            } => jpeg((tables, packed), *ycbcr, *size, *channels, out),
+            Coded::Jpeg { tables, image } => image.unpack(tables, packed, out),
             Coded::OldJpeg(old) => old.unpack(packed, out),
             Coded::Ycbcr(_) => bail!("it is unpacked as samples"),
             Coded::Fax { width, coding } => fax::unpack(packed, *width, *coding, out, row),
@@ -123,66 +114,70 @@ impl Coded {
     }
 }
 
-/// Fills `out` with the pixels of a JPEG image, of which the tables may lie elsewhere.
-pub fn jpeg(
-    (tables, packed): (&[u8], &[u8]),
-    ycbcr: bool,
-    (width, height): (usize, usize),
-    channels: usize,
-    out: &mut [u8],
-) -> Result<()> {
-    let image = packed.strip_prefix(b"\xFF\xD8");
-    let image = image.context("it is no JPEG image")?;
-    let file = [tables, image].concat();
-    let as_wanted = |across: usize, down: usize, found: usize| {
-        ensure!(
-            across == width && across * down * channels >= out.len() && found == channels,
-            "it is a JPEG image of {across}×{down} pixels of {found} samples where {width}×{} of {channels} are wanted",
-            out.len() / (width * channels)
-        );
-        Ok(())
-    };
-    // Some writers pad the last strip to whole blocks.
-    let tallest = height.next_multiple_of(16);
-    // Otherwise as they are: the directory says that they are grey, RGB or CMYK.
-    let is_converted = channels == 3 && ycbcr;
-    let pixels = if scans::are_separate(&file) {
-        let pixels = scans::decode(&file, is_converted, width * tallest)?;
-        as_wanted(pixels.width, pixels.height, pixels.channels)?;
-        pixels.samples
-    } else {
-        let options = DecoderOptions::default()
-            .set_strict_mode(true)
-            .set_max_width(width)
-            .set_max_height(tallest);
-        let file = colours::without_odd_adobe(&file);
-        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*file), options);
-        let length = file.len() as u64;
-        let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
-        decoder.decode_headers().map_err(said)?;
-        let stored = decoder
-            .input_colorspace()
-            .context("its colours are unknown")?;
-        let (wanted, then_rgb) = match channels {
-            1 => (ColorSpace::Luma, false),
-            3 => colours::output(stored, is_converted),
-            _ => (stored, false),
+/// The JPEG image of a whole chunk.
+#[derive(Clone, Copy)]
+pub struct JpegImage {
+    /// Whether three components are luma and chroma, to be converted to RGB.
+    pub ycbcr: bool,
+    pub width: usize,
+    pub height: usize,
+    /// Samples of a pixel.
+    pub channels: usize,
+}
+
+impl JpegImage {
+    /// Fills `out` with the pixels of an image; `tables` are the segments that it lacks, after the marker of its beginning.
+    ///
+    /// # Errors
+    /// A damaged image, and one of another size.
+    pub fn unpack(&self, tables: &[u8], packed: &[u8], out: &mut [u8]) -> Result<()> {
+        let JpegImage {
+            ycbcr,
+            width,
+            height,
+            channels,
+        } = *self;
+        let image = packed.strip_prefix(b"\xFF\xD8");
+        let image = image.context("it is no JPEG image")?;
+        let file = [tables, image].concat();
+        let check_size = |across: usize, down: usize, components: usize| {
+            ensure!(
+                across == width && across * down * channels >= out.len() && components == channels,
+                "it is a JPEG image of {across}×{down} pixels of {components} samples where {width}×{} of {channels} are wanted",
+                out.len() / (width * channels)
+            );
+            Ok(())
         };
-        decoder.set_options(options.jpeg_set_out_colorspace(wanted));
-        let found = decoder.info().context("its size is unknown")?;
-        let components = if wanted.num_components() == channels {
-            usize::from(found.components)
+        // Some writers pad the last strip to whole blocks.
+        let tallest = height.next_multiple_of(16);
+        // All others are grey, RGB or CMYK, as the directory states.
+        let is_converted = channels == 3 && ycbcr;
+        let pixels = if scans::are_separate(&file) {
+            let pixels = scans::decode(&file, is_converted, width * tallest)?;
+            check_size(pixels.width, pixels.height, pixels.channels)?;
+            pixels.samples
         } else {
-            wanted.num_components()
+            let expected = Expected {
+                width,
+                height: tallest,
+                channels,
+                are_ycbcr: is_converted,
+                strict: true,
+            };
+            let file = colours::without_odd_adobe(&file);
+            let cause =
+                |error| anyhow!("its JPEG image: {}", said::cause(error, file.len() as u64));
+            let mut image = Baseline::open(&file, expected).map_err(cause)?;
+            let info = image.decoder.info().context("its size is unknown")?;
+            let components = match image.output.num_components() {
+                count if count == channels => usize::from(info.components),
+                count => count,
+            };
+            check_size(info.width.into(), info.height.into(), components)?;
+            image.decode().map_err(cause)?
         };
-        as_wanted(found.width.into(), found.height.into(), components)?;
-        let mut pixels = decoder.decode().map_err(said)?;
-        if then_rgb {
-            colours::make_rgb(&mut pixels);
-        }
-        pixels
-    };
-    let pixels = pixels.get(..out.len());
-    out.copy_from_slice(pixels.context("it has too few pixels")?);
-    Ok(())
+        let pixels = pixels.get(..out.len());
+        out.copy_from_slice(pixels.context("it has too few pixels")?);
+        Ok(())
+    }
 }

@@ -1,7 +1,7 @@
 //! Old-style JPEG (TIFF 6.0, section 22), which TIFF Technical Note 2 replaced, as writers made it: a whole JPEG stream that a
 //! field points to, a whole stream in each strip, or data without a head, of which the tables lie somewhere in the file.
 
-use super::coded::{Coded, jpeg};
+use super::coded::{Coded, JpegImage};
 use super::ifd::{Ifd, tag};
 use super::page::{Grid, Span, grid};
 use super::shape::Form;
@@ -20,12 +20,7 @@ pub struct OldJpeg {
     head: Vec<u8>,
     /// Offset of the number of rows in it.
     height_at: usize,
-    /// Whether three components are to be made RGB.
-    ycbcr: bool,
-    /// Pixels of a row and rows, of a whole chunk.
-    size: (usize, usize),
-    /// Samples a pixel.
-    channels: usize,
+    image: JpegImage,
 }
 
 impl OldJpeg {
@@ -34,10 +29,10 @@ impl OldJpeg {
     /// # Errors
     /// Damaged data.
     pub fn unpack(&self, packed: &[u8], out: &mut [u8]) -> Result<()> {
-        let rows = out.len() / (self.size.0 * self.channels);
+        let rows = out.len() / (self.image.width * self.image.channels);
         let mut file = [&self.head, packed, &EOI].concat();
         file[self.height_at..][..2].copy_from_slice(&two_bytes(rows)?);
-        jpeg((&SOI, &file), self.ycbcr, self.size, self.channels, out)
+        self.image.unpack(&SOI, &file, out)
     }
 }
 
@@ -110,9 +105,7 @@ pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, Option
     let old = OldJpeg {
         head,
         height_at,
-        ycbcr,
-        size: (grid.width, grid.height),
-        channels: form.stored,
+        image: jpeg_image(form, &grid, ycbcr),
     };
     Ok((grid, spans, Some(Coded::OldJpeg(old))))
 }
@@ -129,8 +122,15 @@ fn two_bytes(number: usize) -> Result<[u8; 2]> {
 fn whole(form: &Form, grid: &Grid, ycbcr: bool) -> Coded {
     Coded::Jpeg {
         tables: SOI.to_vec(),
+        image: jpeg_image(form, grid, ycbcr),
+    }
+}
+
+fn jpeg_image(form: &Form, grid: &Grid, ycbcr: bool) -> JpegImage {
+    JpegImage {
         ycbcr,
-        size: (grid.width, grid.height),
+        width: grid.width,
+        height: grid.height,
         channels: form.stored,
     }
 }
