@@ -18,7 +18,7 @@ mod split;
 mod stack;
 mod task;
 
-use crate::formats::{Format, Reader, Reading, Writer};
+use crate::formats::{Format, PageSurvey, Reader, Reading, Writer};
 use crate::gpu::{Devices, Failed};
 use crate::image::Shape;
 use crate::image::metadata::Diagnostics;
@@ -76,11 +76,10 @@ impl Resources<'_> {
 const ALWAYS_AVAILABLE_BYTES: u64 = 64 << 20;
 
 /// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
-/// and at most as many bytes of file; likewise for its metadata, whose size in the file is the
-/// second number.
-pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
-    (shape.bytes() as u64)
-        .saturating_add(*metadata)
+/// and at most as many bytes of file; likewise for its metadata.
+pub fn memory(page: &PageSurvey) -> u64 {
+    (page.shape.bytes() as u64)
+        .saturating_add(page.metadata_bytes)
         .saturating_mul(3)
 }
 
@@ -204,7 +203,7 @@ struct OpenFile<'a> {
     /// The operation for this file, where its metadata decide the type of the result.
     own_op: Option<Box<dyn Operation>>,
     /// The shape of each selected page, and the bytes of its metadata.
-    surveys: Vec<(Shape, u64)>,
+    surveys: Vec<PageSurvey>,
 }
 
 impl<'a> OpenFile<'a> {
@@ -241,8 +240,8 @@ impl<'a> OpenFile<'a> {
             reader,
         };
         let ops = with_own(ops, file.own_op.as_deref());
-        for (shape, _) in &file.surveys {
-            check_page(&ops, *shape, output, messages)?;
+        for page in &file.surveys {
+            check_page(&ops, page.shape, output, messages)?;
         }
         Ok(file)
     }
@@ -256,10 +255,13 @@ impl<'a> OpenFile<'a> {
     ) -> Result<Output<'t>> {
         let cannot_write = || cannot_write(&destination.path);
         let format = destination.format.unwrap_or(self.reader.format());
-        let pages = self.surveys.iter().map(|(shape, bytes)| {
-            (format.check_name)(&destination.path, shape)?;
-            let output_depth = chain::output_depth(ops, shape.depth);
-            Ok((destination.largest_output(*shape, output_depth), *bytes))
+        let pages = self.surveys.iter().map(|page| {
+            (format.check_name)(&destination.path, &page.shape)?;
+            let output_depth = chain::output_depth(ops, page.shape.depth);
+            Ok(PageSurvey {
+                shape: destination.largest_output(page.shape, output_depth),
+                ..*page
+            })
         });
         let pages: Result<Vec<_>> = pages.collect();
         let pages = pages.with_context(cannot_write)?;
@@ -284,7 +286,7 @@ fn with_own<'o>(
 #[derive(Debug)]
 pub struct FilePlans {
     /// The shape of each page, and the bytes of its metadata.
-    pub pages: Vec<(Shape, u64)>,
+    pub pages: Vec<PageSurvey>,
     /// The format of the file.
     pub format: &'static Format,
     /// The format of the output, if there is one.
@@ -401,7 +403,7 @@ fn process_pages(
     let is_too_large = is_too_large(&file.surveys, resources);
     let budget = resources.budget;
     let _reservation = budget.map(|budget| budget.reserve(largest(&file.surveys)));
-    let (first_shape, pages) = (file.surveys[0].0, file.surveys.len());
+    let (first_shape, pages) = (file.surveys[0].shape, file.surveys.len());
     let output = to
         .as_ref()
         .map(|(to, target)| file.encoder(&ops, to, target));
@@ -446,12 +448,12 @@ fn process_pages(
 }
 
 /// Bytes of memory that the largest page needs.
-fn largest(surveys: &[(Shape, u64)]) -> u64 {
+fn largest(surveys: &[PageSurvey]) -> u64 {
     surveys.iter().map(memory).max().unwrap_or(0)
 }
 
 /// Whether memory does not hold a page as a whole, and the device may be the CPU, which can process it in bands.
-fn is_too_large(surveys: &[(Shape, u64)], resources: &Resources) -> bool {
+fn is_too_large(surveys: &[PageSurvey], resources: &Resources) -> bool {
     let largest = largest(surveys);
     largest > ALWAYS_AVAILABLE_BYTES
         && resources.devices.may_avoid_waiting()

@@ -47,7 +47,7 @@ use anyhow::Result;
 use std::borrow::Cow;
 
 pub use bands::each_band;
-pub use format::{Bands, Decoder, Encoder, Format, TakeBlock};
+pub use format::{Bands, Decoder, Encoder, Format, PageSurvey, TakeBlock};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
 pub use writer::Writer;
@@ -156,7 +156,7 @@ pub fn encode(
 ) -> Result<u64> {
     let metadata = Metadata::default();
     format::check(format, &image.shape(), &metadata)?;
-    let mut encoder = format.create_encoder(target, options, &[(image.shape(), 0)])?;
+    let mut encoder = format.create_encoder(target, options, &[image.shape().into()])?;
     encoder.page(Cow::Borrowed(image), &metadata)?;
     Ok(encoder.length())
 }

@@ -5,8 +5,8 @@ use crate::support::stacks::{pages, range, stack, stretched};
 use crate::support::tiff::Build;
 use crate::support::tiff_images::{picture, written};
 use crate::support::{folder, run, sample};
-use gpuimg::internals::formats::Encoder;
 use gpuimg::internals::formats::tiff::{Compression, TiffEncoder};
+use gpuimg::internals::formats::{Encoder, PageSurvey};
 use gpuimg::internals::image::metadata::{Field, Metadata, Own, Value};
 use gpuimg::internals::image::{Depth, Image, Samples};
 use std::borrow::Cow;
@@ -322,8 +322,8 @@ fn smaller_copies_are_left_out() {
         ..Metadata::default()
     };
     let file = written(|target| {
-        let shapes = [(image.shape(), 100), (image.shape(), 100)];
-        let mut writer = TiffEncoder::new(target, Compression::None, shapes);
+        let pages = [PageSurvey::from(image.shape()); 2];
+        let mut writer = TiffEncoder::new(target, Compression::None, &pages);
         writer.page(Cow::Borrowed(&image), &Metadata::default())?;
         writer.page(Cow::Owned(picture(4, 4, 1, Depth::Sixteen)), &thumbnail)?;
         Ok(writer.length())

@@ -7,10 +7,9 @@ use super::progress::Progress;
 use super::report::is_report;
 use super::{Batch, Item, format_of};
 use crate::engine::{Destination, NamedSource, Resources, memory, plan_file};
-use crate::formats::Format;
 use crate::formats::png::Mode;
+use crate::formats::{Format, PageSurvey};
 use crate::gpu::Devices;
-use crate::image::Shape;
 use crate::os::console;
 use crate::os::count::{plural, size};
 use crate::os::name::Shown;
@@ -32,7 +31,7 @@ enum DryRun {
     /// It would be processed: the shapes and metadata sizes of its pages (none for a stream, which
     /// only the run can read), whether the result replaces a file, and whether `CORE_RATE` is that of the work.
     Done {
-        pages: Vec<(Shape, u64)>,
+        pages: Vec<PageSurvey>,
         replaces: bool,
         has_rate: bool,
         plans: Vec<String>,
@@ -179,7 +178,7 @@ impl Batch<'_, '_> {
         let unread = self.items.unread.len();
         let files = foreseen.len() + unread;
         let failed = foreseen.iter().filter(|foreseen| foreseen.is_err()).count() + unread;
-        let todo: Vec<&[(Shape, u64)]> = foreseen
+        let todo: Vec<&[PageSurvey]> = foreseen
             .iter()
             .filter_map(|foreseen| match foreseen {
                 Ok(DryRun::Done { pages, .. }) => Some(pages.as_slice()),
@@ -194,11 +193,11 @@ impl Batch<'_, '_> {
             }
         }
         let pages = || todo.iter().copied().flatten();
-        let pixels: u64 = pages().map(|(shape, _)| shape.pixels() as u64).sum();
-        let bytes: u64 = pages().map(|(shape, _)| shape.bytes() as u64).sum();
+        let pixels: u64 = pages().map(|page| page.shape.pixels() as u64).sum();
+        let bytes: u64 = pages().map(|page| page.shape.bytes() as u64).sum();
         let threads = self.workers().threads(todo.len());
         // Only one page of a stack is in memory at a time.
-        let largest = |pages: &&[(Shape, u64)]| pages.iter().map(memory).max().unwrap_or(0);
+        let largest = |pages: &&[PageSurvey]| pages.iter().map(memory).max().unwrap_or(0);
         let mut each: Vec<u64> = todo.iter().map(largest).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         let at_once: u64 = each.iter().take(threads).sum();
@@ -249,7 +248,7 @@ impl fmt::Display for DryRun {
             DryRun::Done {
                 pages, replaces, ..
             } => {
-                let first = pages.first().map(|(shape, _)| shape.to_string());
+                let first = pages.first().map(|page| page.shape.to_string());
                 f.write_str(first.as_deref().unwrap_or("a stream (not inspected)"))?;
                 if pages.len() > 1 {
                     write!(f, ", {} pages", pages.len())?;

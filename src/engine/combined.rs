@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::errors::cannot_write;
-use crate::formats::{self, Format, Writer};
+use crate::formats::{self, Format, PageSurvey, Writer};
 use crate::image::Image;
 use crate::image::metadata::{Diagnostics, Metadata, Transform};
 use crate::os::Target;
@@ -38,7 +38,10 @@ impl CombinedImage {
         let write = || {
             let first = all.first().context("there is no image")?;
             let format = to.format.unwrap_or(first.format);
-            let pages = all.iter().map(|made| (made.image.shape(), made.bytes));
+            let pages = all.iter().map(|made| PageSurvey {
+                shape: made.image.shape(),
+                metadata_bytes: made.bytes,
+            });
             let pages: Vec<_> = pages.collect();
             let mut writer = Writer::new(format, &to.options, &target, &pages)?;
             for made in all {

@@ -6,7 +6,7 @@ use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
 use super::stack::SharedStatistics;
 use super::{Resources, check_page, with_fallback};
-use crate::formats::{Reader, Writer};
+use crate::formats::{PageSurvey, Reader, Writer};
 use crate::ops::{Operation, chain};
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
@@ -65,11 +65,14 @@ fn process_once(
             let left_out = file.reader.left_out();
             skipped.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
             let format = *format.get_or_insert(file.reader.format());
-            for (shape, bytes) in &surveys {
-                check_page(ops, *shape, Some(output), messages)?;
-                ((format.check_name)(&output.path, shape)).with_context(cannot_write)?;
-                let output_depth = chain::output_depth(ops, shape.depth);
-                pages.push((output.largest_output(*shape, output_depth), *bytes));
+            for page in &surveys {
+                check_page(ops, page.shape, Some(output), messages)?;
+                ((format.check_name)(&output.path, &page.shape)).with_context(cannot_write)?;
+                let output_depth = chain::output_depth(ops, page.shape.depth);
+                pages.push(PageSurvey {
+                    shape: output.largest_output(page.shape, output_depth),
+                    ..*page
+                });
             }
             counts.push(surveys.len());
             Ok(())
@@ -123,7 +126,7 @@ fn process_once(
         })?;
     }
     job.record_writing();
-    let (mut done, length) = job.finish(pages[0].0, damage);
+    let (mut done, length) = job.finish(pages[0].shape, damage);
     let traffic = target
         .commit(length.unwrap_or(0))
         .with_context(cannot_write)?;

@@ -13,7 +13,7 @@ mod pixels;
 mod values;
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Field, Format};
+use super::format::{Capabilities, Decoder, Field, Format, PageSurvey};
 use super::library::check_length;
 use crate::image::metadata::{Diagnostics, Metadata, Resolution, Unit};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -164,7 +164,7 @@ impl Decoder for DicomDecoder<'_> {
 
     /// What is unpacked in memory counts as metadata: a deflated data set, a compressed frame, and samples that are not yet
     /// colours.
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
         let frame = self.stored.frame_bytes() as u64;
         let mut unpacked = self.inflated.as_ref().map_or(0, Source::len);
         if self.stored.fragments.is_some() {
@@ -173,7 +173,10 @@ impl Decoder for DicomDecoder<'_> {
         if self.palette.is_some() || self.stored.colours == Colours::YbrPairs {
             unpacked += frame;
         }
-        Ok((self.shape(), unpacked))
+        Ok(PageSurvey {
+            shape: self.shape(),
+            metadata_bytes: unpacked,
+        })
     }
 
     fn turn_to(&mut self, page: usize) -> Result<()> {

@@ -6,7 +6,7 @@
 //! by it), or its only channel. The blocks are decompressed on all threads.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Format};
+use super::format::{Capabilities, Decoder, Format, PageSurvey};
 use super::library::{Stream, stream};
 use super::{raw, said};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata};
@@ -50,7 +50,7 @@ pub static FORMAT: Format = Format {
 fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let file = open(source)?.into_meta_data();
     file.headers.iter().try_for_each(check_tiles)?;
-    let part = Part::of(&file, 0, source)?;
+    let part = Part::read(&file, 0, source)?;
     Ok(Box::new(ExrDecoder { source, file, part }))
 }
 
@@ -85,7 +85,7 @@ struct Part {
 
 impl Part {
     /// Refuses what is not supported, and a file that is too short for the part's pixels.
-    fn of(file: &MetaData, index: usize, source: &Source) -> Result<Part> {
+    fn read(file: &MetaData, index: usize, source: &Source) -> Result<Part> {
         let header = file.headers.get(index).context("there is no such part")?;
         ensure!(
             !header.deep,
@@ -227,12 +227,12 @@ impl Decoder for ExrDecoder<'_> {
         self.file.headers.len()
     }
 
-    fn survey(&self, page: usize) -> Result<(Shape, u64)> {
-        Ok((Part::of(&self.file, page, self.source)?.shape, 0))
+    fn survey(&self, page: usize) -> Result<PageSurvey> {
+        Ok(Part::read(&self.file, page, self.source)?.shape.into())
     }
 
     fn turn_to(&mut self, page: usize) -> Result<()> {
-        self.part = Part::of(&self.file, page, self.source)?;
+        self.part = Part::read(&self.file, page, self.source)?;
         Ok(())
     }
 

@@ -52,9 +52,28 @@ pub struct Format {
     pub add_stretch: fn(&mut Own, &str) -> bool,
 }
 
-/// Creates an encoder for pages of these shapes and bytes of metadata.
+/// Creates an encoder for these pages.
 pub type NewEncoder =
-    for<'a> fn(&'a Target, &Options, &[(Shape, u64)]) -> Result<Box<dyn Encoder + 'a>>;
+    for<'a> fn(&'a Target, &Options, &[PageSurvey]) -> Result<Box<dyn Encoder + 'a>>;
+
+/// The size of a page, known before its pixels are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSurvey {
+    /// The shape of its image.
+    pub shape: Shape,
+    /// Bytes of its metadata, and of all else that is in memory beside the samples.
+    pub metadata_bytes: u64,
+}
+
+impl From<Shape> for PageSurvey {
+    /// A page without metadata.
+    fn from(shape: Shape) -> PageSurvey {
+        PageSurvey {
+            shape,
+            metadata_bytes: 0,
+        }
+    }
+}
 
 impl Format {
     /// What a row need not state: a format that is only read, holds samples of any depth, and has no
@@ -81,7 +100,7 @@ impl Format {
         self.encoder.is_some()
     }
 
-    /// Creates an encoder for pages of these shapes and bytes of metadata.
+    /// Creates an encoder for these pages.
     ///
     /// # Errors
     /// A format that is only read, a file that cannot be written, or shapes that the format cannot hold.
@@ -89,7 +108,7 @@ impl Format {
         &self,
         target: &'a Target,
         options: &Options,
-        pages: &[(Shape, u64)],
+        pages: &[PageSurvey],
     ) -> Result<Box<dyn Encoder + 'a>> {
         match self.encoder {
             Some(new) => new(target, options, pages),
@@ -199,12 +218,13 @@ pub trait Decoder {
         1
     }
 
-    /// The shape of a page, counted from 0, and the size of its metadata in bytes; does not select
-    /// the page.
+    /// The size of a page, counted from 0; does not select the page.
     ///
     /// # Errors
     /// A damaged or unsupported page.
-    fn survey(&self, page: usize) -> Result<(Shape, u64)>;
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
+        Ok(self.shape().into())
+    }
 
     /// Whether a page is a reduced-resolution copy of another page, or a mask.
     ///

@@ -4,7 +4,7 @@
 
 use super::embedded;
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Field, Format};
+use super::format::{Capabilities, Decoder, Field, Format, PageSurvey};
 use super::library::{Stream, check_length, stream};
 use super::said;
 use crate::image::buffer::Buffer;
@@ -114,8 +114,11 @@ fn open(source: &Source, skipping: bool) -> Result<(::gif::Decoder<Stream<'_>>, 
 }
 
 impl Decoder for GifDecoder<'_> {
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        Ok((self.shape, self.embedded.size()))
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
+        Ok(PageSurvey {
+            shape: self.shape,
+            metadata_bytes: self.embedded.size(),
+        })
     }
 
     fn shape(&self) -> Shape {

@@ -100,10 +100,6 @@ impl<'a> HdrDecoder<'a> {
 }
 
 impl Decoder for HdrDecoder<'_> {
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        Ok((self.shape, 0))
-    }
-
     fn shape(&self) -> Shape {
         self.shape
     }

@@ -11,7 +11,7 @@ pub(super) mod scans;
 use super::embedded;
 use super::encoded::Encoded;
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::format::{Capabilities, Decoder, Encoder, Field, Format, PageSurvey};
 use super::library::check_length;
 use super::raw::{self, Order};
 use super::{Options, metadata as conversion, said};
@@ -111,7 +111,7 @@ fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
 fn encoder<'a>(
     target: &'a Target,
     options: &Options,
-    _pages: &[(Shape, u64)],
+    _pages: &[PageSurvey],
 ) -> Result<Box<dyn Encoder + 'a>> {
     let Quality(quality) = options.quality;
     Ok(Box::new(Encoded::new(target, move |image, metadata| {
@@ -150,8 +150,11 @@ struct JpegDecoder<'a> {
 
 impl Decoder for JpegDecoder<'_> {
     /// The library works on the whole file in memory, which so counts as metadata.
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        Ok((self.markers.shape, self.source.len()))
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
+        Ok(PageSurvey {
+            shape: self.markers.shape,
+            metadata_bytes: self.source.len(),
+        })
     }
 
     fn shape(&self) -> Shape {

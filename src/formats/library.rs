@@ -8,7 +8,7 @@ pub mod webp;
 
 use super::embedded;
 use super::error_policy::ErrorPolicy;
-use super::format::Decoder;
+use super::format::{Decoder, PageSurvey};
 use super::said;
 use super::tiff::exif;
 use crate::image::metadata::{Diagnostics, Embedded, Metadata};
@@ -233,8 +233,11 @@ pub fn check_length(source: &Source, shape: &Shape, pixels: u64) -> Result<()> {
 }
 
 impl Decoder for LibraryDecoder<'_> {
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        Ok((self.shape, self.size))
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
+        Ok(PageSurvey {
+            shape: self.shape,
+            metadata_bytes: self.size,
+        })
     }
 
     fn shape(&self) -> Shape {

@@ -8,7 +8,7 @@ pub use coded::Coding;
 pub use encode::{Form, RasterEncoder};
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Decoder, TakeBlock, TakeRows};
+use super::format::{Decoder, PageSurvey, TakeBlock, TakeRows};
 use super::raw::{self, Order, SampleEncoding};
 use crate::image::buffer::Buffer;
 use crate::image::metadata::{Diagnostics, Metadata};
@@ -246,13 +246,16 @@ impl Decoder for RasterDecoder<'_> {
         self.layout.pages
     }
 
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
         // The decoded samples are in memory beside the page.
         let beside = match &self.data {
             Data::Coded(coded) => coded.bytes(),
             _ => 0,
         };
-        Ok((self.layout.shape, beside))
+        Ok(PageSurvey {
+            shape: self.layout.shape,
+            metadata_bytes: beside,
+        })
     }
 
     fn turn_to(&mut self, page: usize) -> Result<()> {

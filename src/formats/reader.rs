@@ -1,7 +1,7 @@
 //! Reads a file of any format, page by page.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{self, Decoder, Format, TakeBlock, TakeRows};
+use super::format::{self, Decoder, Format, PageSurvey, TakeBlock, TakeRows};
 use super::packed::{Packed, Unsuited};
 use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
                 (reader.decoder.check_full(page)).with_context(|| of_page(page))?;
             }
         }
-        for (shape, _) in reader.surveys()? {
+        for PageSurvey { shape, .. } in reader.surveys()? {
             ensure!(
                 shape.pixels() as u64 <= reading.max_pixels,
                 "{}×{} pixels are more than {} (--max-pixels allows more)",
@@ -287,8 +287,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The shape of every selected page, and the size of its metadata in bytes.
-    pub fn surveys(&self) -> Result<Vec<(Shape, u64)>> {
+    /// The size of every selected page.
+    pub fn surveys(&self) -> Result<Vec<PageSurvey>> {
         let survey = |&page: &usize| self.decoder.survey(page).with_context(|| of_page(page));
         self.checked(self.pages.iter().map(survey).collect())
     }

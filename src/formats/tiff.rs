@@ -43,7 +43,9 @@ pub use pack::Compression;
 pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakeBlock, TakeRows};
+use super::format::{
+    Capabilities, Decoder, Encoder, Field, Format, PageSurvey, TakeBlock, TakeRows,
+};
 use super::packed::{Packed, Unsuited};
 use super::{Options, metadata as conversion};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
@@ -105,9 +107,8 @@ fn sniff(head: &[u8]) -> bool {
 fn encoder<'a>(
     target: &'a Target,
     options: &Options,
-    pages: &[(Shape, u64)],
+    pages: &[PageSurvey],
 ) -> Result<Box<dyn Encoder + 'a>> {
-    let pages = pages.iter().copied();
     let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
     Ok(Box::new(encoder))
 }
@@ -251,7 +252,7 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     /// Counts the page's directory and all values in it as metadata.
-    fn survey(&self, index: usize) -> Result<(Shape, u64)> {
+    fn survey(&self, index: usize) -> Result<PageSurvey> {
         let ifd = self.directory(index)?;
         let form = shape::form(&ifd)?;
         let planes = ifd.value(tag::IMAGE_DEPTH)?.unwrap_or(1);
@@ -268,7 +269,10 @@ impl Decoder for TiffDecoder<'_> {
         );
         let palette = Palette::read(&ifd, &form)?;
         let shape = palette.map_or(form.shape, |palette| palette.shape(form.shape));
-        Ok((shape, ifd.weight()))
+        Ok(PageSurvey {
+            shape,
+            metadata_bytes: ifd.weight(),
+        })
     }
 
     fn is_reduced(&self, index: usize) -> Result<bool> {

@@ -1,8 +1,8 @@
 //! Writes a file of any format, page by page.
 
 use super::deflated::Deflated;
-use super::format::{self, Bands, Encoder, Format};
-use super::memory::{Memory, MemoryEncoder};
+use super::format::{self, Bands, Encoder, Format, PageSurvey};
+use super::memory::MemoryEncoder;
 use super::{Options, metadata};
 use crate::image::metadata::{Diagnostics, Effect, Metadata};
 use crate::image::{Image, Shape};
@@ -17,7 +17,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Creates a file of a format for pages of these shapes and bytes of metadata.
+    /// Creates a file of a format for these pages.
     ///
     /// # Errors
     /// A format that is only read, more pages than a file of the format holds, and a depth that it
@@ -26,9 +26,9 @@ impl<'a> Writer<'a> {
         format: &'static Format,
         options: &Options,
         target: &'a Target,
-        pages: &[(Shape, u64)],
+        pages: &[PageSurvey],
     ) -> Result<Writer<'a>> {
-        let shapes: Vec<Shape> = pages.iter().map(|(shape, _)| *shape).collect();
+        let shapes: Vec<Shape> = pages.iter().map(|page| page.shape).collect();
         format::check_output(format, &shapes)?;
         let encoder = format.create_encoder(target, options, pages)?;
         Ok(Writer { format, encoder })

@@ -245,7 +245,7 @@ fn what_a_jpeg_cannot_hold() {
         format("jpeg"),
         &Options::default(),
         &target,
-        &[(image.shape(), 0)],
+        &[image.shape().into()],
     )
     .unwrap();
     let own = Own::Embedded(Embedded {

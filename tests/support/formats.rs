@@ -2,9 +2,9 @@
 
 use crate::support::dicom::Build;
 use crate::support::{Kind, image};
-use gpuimg::internals::formats::{FORMATS, Format, Options, Reader, Reading, Writer};
+use gpuimg::internals::formats::{FORMATS, Format, Options, PageSurvey, Reader, Reading, Writer};
 use gpuimg::internals::image::metadata::{Diagnostics, Effect, Metadata};
-use gpuimg::internals::image::{Depth, Image, Shape};
+use gpuimg::internals::image::{Depth, Image};
 use gpuimg::internals::os::{Source, Target};
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,8 +43,8 @@ pub fn written(
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("out");
     let target = Target::create(&path, false)?;
-    let shapes: Vec<(Shape, u64)> = pages.iter().map(|page| (page.shape(), 0)).collect();
-    let mut writer = Writer::new(format, &Options::default(), &target, &shapes)?;
+    let surveys: Vec<PageSurvey> = pages.iter().map(|page| page.shape().into()).collect();
+    let mut writer = Writer::new(format, &Options::default(), &target, &surveys)?;
     for page in pages {
         let (page, metadata) = (page.clone(), metadata.clone());
         writer.page(page, metadata, Effect::Numbers, &mut Diagnostics::default())?;

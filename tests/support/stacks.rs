@@ -1,8 +1,8 @@
 //! Files of several pages, and what is in them.
 
 use crate::support::tiff_images::written;
-use gpuimg::internals::formats::Encoder;
 use gpuimg::internals::formats::tiff::{Compression, TiffEncoder};
+use gpuimg::internals::formats::{Encoder, PageSurvey};
 use gpuimg::internals::image::Image;
 use gpuimg::internals::image::metadata::Metadata;
 use std::borrow::Cow;
@@ -36,8 +36,9 @@ pub fn pages(file: &[u8]) -> Vec<Page> {
 /// A file of these pages.
 pub fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
     written(|target| {
-        let shapes = images.iter().map(|image| (image.shape(), 1000));
-        let mut writer = TiffEncoder::new(target, Compression::None, shapes);
+        let pages = images.iter().map(|image| PageSurvey::from(image.shape()));
+        let pages: Vec<PageSurvey> = pages.collect();
+        let mut writer = TiffEncoder::new(target, Compression::None, &pages);
         for image in images {
             writer.page(Cow::Borrowed(image), metadata)?;
         }

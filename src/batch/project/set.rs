@@ -6,7 +6,7 @@ use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Workers, numbers};
 use crate::engine::{Resources, memory};
-use crate::formats::{self, Reader, Reading};
+use crate::formats::{self, PageSurvey, Reader, Reading};
 use crate::image::Image;
 use crate::image::metadata::{Alpha, Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
@@ -311,7 +311,10 @@ impl<'a> Set<'a> {
                 return done;
             }
         };
-        let needed = memory(&(self.first.image_type.shape, self.first.bytes));
+        let needed = memory(&PageSurvey {
+            shape: self.first.image_type.shape,
+            metadata_bytes: self.first.bytes,
+        });
         for page in range.pages.clone() {
             let _reservation = resources.budget.map(|budget| budget.reserve(needed));
             done.timeline.begin_codec();
@@ -469,7 +472,7 @@ pub fn first(
         index,
         image_type,
         metadata,
-        bytes: surveys.first().map_or(0, |(_, bytes)| *bytes),
+        bytes: surveys.first().map_or(0, |page| page.metadata_bytes),
         format: reader.format(),
         diagnostics,
     })

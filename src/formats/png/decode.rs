@@ -18,7 +18,7 @@ use super::neutral;
 use crate::deflate::inflate::parallel;
 use crate::formats::Decoder;
 use crate::formats::error_policy::ErrorPolicy;
-use crate::formats::format::TakeRows;
+use crate::formats::format::{PageSurvey, TakeRows};
 use crate::formats::packed::{Packed, Unsuited};
 use crate::image::metadata::{self, Diagnostics, Metadata};
 use crate::image::{Image, Shape};
@@ -68,10 +68,13 @@ impl<'a> PngDecoder<'a> {
 
 impl Decoder for PngDecoder<'_> {
     /// Counts the metadata in the chunks before the image data.
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+    fn survey(&self, _page: usize) -> Result<PageSurvey> {
         let chunks = self.prelude.others.iter();
         let bytes = chunks.map(|chunk| neutral::unpacked(&chunk.kind, chunk.len.into()));
-        Ok((self.shape, bytes.sum()))
+        Ok(PageSurvey {
+            shape: self.shape,
+            metadata_bytes: bytes.sum(),
+        })
     }
 
     fn shape(&self) -> Shape {

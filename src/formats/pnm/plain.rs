@@ -124,10 +124,6 @@ fn white_or_black(bit: u8) -> u8 {
 }
 
 impl Decoder for PlainDecoder<'_> {
-    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        Ok((self.shape, 0))
-    }
-
     fn shape(&self) -> Shape {
         self.shape
     }

@@ -8,7 +8,7 @@ use super::ifd::tag;
 use super::pack::{Compression, Packer};
 use super::predictor::{self, Predictor};
 use crate::formats::Encoder;
-use crate::formats::format::Bands;
+use crate::formats::format::{Bands, PageSurvey};
 use crate::formats::ordered::ordered;
 use crate::formats::raw::{self, Order, SampleEncoding};
 use crate::image::metadata::{Field, Metadata, Own};
@@ -33,7 +33,7 @@ impl Encoder for TiffEncoder<'_> {
 
     fn bands(&self, shape: &Shape) -> Option<Bands> {
         Some(Bands {
-            unit: Layout::of(shape).rows,
+            unit: Layout::new(shape).rows,
             trial: self.trial(shape),
         })
     }
@@ -50,7 +50,7 @@ impl Encoder for TiffEncoder<'_> {
         }
         let at = self.end.next_multiple_of(16);
         let at = if self.end <= 16 { self.end } else { at };
-        let layout = Layout::of(shape);
+        let layout = Layout::new(shape);
         let mut open = Open {
             at,
             fields: fields::written(metadata, shape, self.order),
@@ -142,7 +142,7 @@ impl Encoder for TiffEncoder<'_> {
 
 /// Writes the image and returns the file's length in bytes. Alpha is marked as unassociated.
 pub fn encode(image: &Image, compression: Compression, target: &Target) -> Result<u64> {
-    let mut writer = TiffEncoder::new(target, compression, [(image.shape(), 0)]);
+    let mut writer = TiffEncoder::new(target, compression, &[image.shape().into()]);
     writer.page(Cow::Borrowed(image), &Metadata::default())?;
     Ok(writer.end)
 }
@@ -179,19 +179,23 @@ struct Open {
 }
 
 impl<'a> TiffEncoder<'a> {
-    /// Creates a file for pages of these shapes and bytes of metadata: a BigTIFF if in the worst
-    /// case it could exceed 4 GiB.
+    /// Creates a file for these pages: a BigTIFF if in the worst case it could exceed 4 GiB.
     pub fn new(
         target: &'a Target,
         compression: Compression,
-        pages: impl IntoIterator<Item = (Shape, u64)>,
+        pages: &[PageSurvey],
     ) -> TiffEncoder<'a> {
-        let worst = pages.into_iter().map(|(shape, metadata)| {
-            let layout = Layout::of(&shape);
-            let strip = compression.worst((layout.rows * layout.row) as u64);
-            // A strip takes at most two entries of 8 bytes; the rest of the directory is small.
-            layout.strips(&shape) as u64 * (strip + 16) + 4096 + 2 * metadata
-        });
+        let worst = pages.iter().map(
+            |PageSurvey {
+                 shape,
+                 metadata_bytes,
+             }| {
+                let layout = Layout::new(shape);
+                let strip = compression.worst((layout.rows * layout.row) as u64);
+                // A strip takes at most two entries of 8 bytes; the rest of the directory is small.
+                layout.strips(shape) as u64 * (strip + 16) + 4096 + 2 * metadata_bytes
+            },
+        );
         TiffEncoder {
             target,
             compression,
@@ -209,7 +213,7 @@ impl<'a> TiffEncoder<'a> {
         if matches!(self.compression, Compression::None | Compression::Lzw) {
             return Vec::new();
         }
-        let layout = Layout::of(shape);
+        let layout = Layout::new(shape);
         let some = effort::SAMPLE.div_ceil(layout.row);
         let places = effort::places(layout.strips(shape));
         let rows = places.map(|i| {
@@ -346,7 +350,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(shape: &Shape) -> Layout {
+    fn new(shape: &Shape) -> Layout {
         let row = shape.row() * shape.depth.bytes();
         let rows = (STRIP / row).clamp(1, shape.height);
         Layout { row, rows }
