@@ -4,62 +4,79 @@ use super::Reader;
 use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, ensure};
 
-/// What takes a band, and the row of the page with which it begins.
-pub type TakeBand<'a> = dyn FnMut(usize, Image) -> Result<()> + 'a;
+/// Receives a band, and the number of its first row in the page.
+pub type BandSink<'a> = dyn FnMut(usize, Image) -> Result<()> + 'a;
 
-/// Decodes the selected page, and hands it over in bands of `rows` rows, of which the last may have fewer. With `plainly` by the method that fails on damage alone.
+/// Decodes the selected page in bands of `rows` rows; the last may have fewer. `serially` is that of `Reader::rows`.
 ///
 /// # Errors
-/// Damage, which `Reader::decode` tells better, and errors of `take`.
-pub fn each_band(reader: &Reader, rows: usize, plainly: bool, take: &mut TakeBand) -> Result<()> {
-    let mut filling = Filling {
+/// Damage, which `Reader::decode` reports better, and errors of `sink`.
+pub fn each_band(reader: &Reader, rows: usize, serially: bool, sink: &mut BandSink) -> Result<()> {
+    let mut collector = Collector {
         page: reader.shape(),
         rows,
         top: 0,
         band: None,
     };
-    reader.rows(plainly, &mut |bytes| filling.push(bytes, take))?;
+    reader.rows(serially, &mut |bytes| collector.push(bytes, sink))?;
     ensure!(
-        filling.top == filling.page.height,
-        "its rows are not the image"
+        collector.top == collector.page.height,
+        "internal error: the decoder returned {} of {} rows",
+        collector.top,
+        collector.page.height
     );
     Ok(())
 }
 
-/// A band that is being filled.
-struct Filling {
+/// Collects the rows of a page in bands.
+struct Collector {
     page: Shape,
+    /// Rows of a band.
     rows: usize,
-    /// The row with which it begins.
+    /// The first row of the next band.
     top: usize,
-    /// Its samples, and how many bytes of them are there.
-    band: Option<(Shape, Samples, usize)>,
+    band: Option<PartialBand>,
 }
 
-impl Filling {
-    fn push(&mut self, mut bytes: &[u8], take: &mut TakeBand) -> Result<()> {
+/// A band some of whose rows are still to come.
+struct PartialBand {
+    shape: Shape,
+    samples: Samples,
+    /// Bytes of the samples so far.
+    filled: usize,
+}
+
+impl Collector {
+    fn push(&mut self, mut bytes: &[u8], sink: &mut BandSink) -> Result<()> {
         while !bytes.is_empty() {
-            let (shape, mut samples, filled) = match self.band.take() {
+            let mut band = match self.band.take() {
                 Some(band) => band,
-                None => {
-                    let shape = Shape {
-                        height: self.rows.min(self.page.height - self.top),
-                        ..self.page
-                    };
-                    (shape, Samples::any(&shape)?, 0)
-                }
+                None => self.new_band()?,
             };
-            let (some, rest) = bytes.split_at(bytes.len().min(shape.bytes() - filled));
-            samples.as_bytes_mut()[filled..filled + some.len()].copy_from_slice(some);
+            let missing = &mut band.samples.as_bytes_mut()[band.filled..];
+            let (first, rest) = bytes.split_at(bytes.len().min(missing.len()));
+            missing[..first.len()].copy_from_slice(first);
             bytes = rest;
-            let filled = filled + some.len();
-            if filled == shape.bytes() {
-                take(self.top, Image::new(shape, samples))?;
-                self.top += shape.height;
+            band.filled += first.len();
+            if band.filled == band.shape.bytes() {
+                sink(self.top, Image::new(band.shape, band.samples))?;
+                self.top += band.shape.height;
             } else {
-                self.band = Some((shape, samples, filled));
+                self.band = Some(band);
             }
         }
         Ok(())
+    }
+
+    fn new_band(&self) -> Result<PartialBand> {
+        let shape = Shape {
+            height: self.rows.min(self.page.height - self.top),
+            ..self.page
+        };
+        Ok(PartialBand {
+            shape,
+            samples: Samples::any(&shape)?,
+            filled: 0,
+        })
     }
 }

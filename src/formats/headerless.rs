@@ -75,7 +75,8 @@ impl FromStr for Headerless {
         let all = TYPES
             .iter()
             .flat_map(|kind| ORDERS.map(|order| (kind, order)));
-        let mut all = all.map(|(kind, order)| (named(kind, order), kind, order == ORDERS[1]));
+        let mut all =
+            all.map(|(kind, order)| (type_name(kind.0, kind.1, order), kind, order == ORDERS[1]));
         let Some((_, &(_, depth, signed), big_endian)) = all.find(|(known, ..)| known == name)
         else {
             return Err(format!(
@@ -110,7 +111,7 @@ impl fmt::Display for Headerless {
             .iter()
             .find(|(_, depth, signed)| (*depth, *signed) == own);
         let order = ORDERS[usize::from(self.big_endian)];
-        let kind = kind.map_or(String::new(), |kind| named(kind, order));
+        let kind = kind.map_or(String::new(), |kind| type_name(kind.0, kind.1, order));
         write!(f, "{}x{}x{}:{kind}", self.width, self.height, self.channels)?;
         if let Some(pages) = self.pages {
             write!(f, ":{pages}")?;
@@ -120,7 +121,7 @@ impl fmt::Display for Headerless {
 }
 
 /// The name of a type in a byte order, of which 8 bits have none.
-fn named(&(name, depth, ..): &(&str, Depth, bool), order: &str) -> String {
+fn type_name(name: &str, depth: Depth, order: &str) -> String {
     match depth {
         Depth::Eight => name.into(),
         _ => format!("{name}{order}"),

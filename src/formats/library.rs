@@ -87,16 +87,15 @@ pub struct LibraryDecoder<'a> {
     embedded: Embedded,
     /// Bytes of metadata.
     size: u64,
-    /// Sentences about what is not read.
+    /// Warnings about parts of the file that are not read.
     warnings: Vec<String>,
-    /// Channels that the library gives behind those that the image has: two of grey as RGB, and an alpha that
-    /// is none.
+    /// Channels that the library returns after those of the image: two of a grey image as RGB, or an unused alpha.
     left_out: usize,
-    /// Bits that are set in what the library reads.
-    set: Option<SetBits>,
-    /// Damage that the library passes over.
+    /// Bits that are set in the bytes that the library reads.
+    set_bits: Option<SetBits>,
+    /// Damage that the library ignores.
     damage: Option<Error>,
-    /// What fills the pixels instead of the library.
+    /// Fills the pixels instead of the library.
     fill: Option<Fill>,
 }
 
@@ -144,7 +143,7 @@ impl<'a> LibraryDecoder<'a> {
             embedded,
             warnings: Vec::new(),
             left_out: 0,
-            set: None,
+            set_bits: None,
             damage: None,
             fill: None,
         })
@@ -160,44 +159,10 @@ impl<'a> LibraryDecoder<'a> {
         Ok(self)
     }
 
-    /// The decoder with a warning about the file.
-    pub fn with_warning(mut self, warning: Option<String>) -> Self {
-        self.warnings.extend(warning);
-        self
-    }
-
-    /// The decoder of a file with these bits set.
-    pub fn with_bits(mut self, set: Option<SetBits>) -> Self {
-        self.set = set;
-        self
-    }
-
-    /// The decoder of a file with this damage.
-    pub fn with_damage(mut self, damage: Option<Error>) -> Self {
-        self.damage = damage;
-        self
-    }
-
-    /// The decoder with another source of pixels, if there is one.
-    pub fn with_fill(mut self, fill: Option<Fill>) -> Self {
-        self.fill = fill;
-        self
-    }
-
-    /// The decoder for an RGB file whose pixels are all grey if `grey`: one channel is kept.
-    pub fn with_grey(self, grey: bool) -> Self {
-        self.keeping(1, if grey { 3 } else { 1 })
-    }
-
-    /// The decoder for an RGB file whose fourth byte is no alpha, if `unused`.
-    pub fn without_alpha(self, unused: bool) -> Self {
-        self.keeping(3, if unused { 4 } else { 3 })
-    }
-
-    /// Has the library fill the pixels.
+    /// Fills the pixels by the library.
     fn read(&self, shape: &Shape, out: &mut [u8]) -> Result<()> {
         let said = |error| cause(error, self.source);
-        let mut decoder = (self.open)(stream_with(self.source, self.set)).map_err(said)?;
+        let mut decoder = (self.open)(stream_with(self.source, self.set_bits)).map_err(said)?;
         let mut limits = Limits::no_limits();
         limits.max_alloc = Some(
             (shape.bytes() as u64)
@@ -208,12 +173,11 @@ impl<'a> LibraryDecoder<'a> {
         decoder.read_image_boxed(out).map_err(said)
     }
 
-    /// Keeps the first `kept` channels of an image that has `all`, and every channel of any other.
-    fn keeping(mut self, kept: usize, all: usize) -> Self {
+    /// Keeps the first `kept` channels of an image that has `all` of them.
+    fn reduce_channels(&mut self, all: usize, kept: usize) {
         if self.shape.channels == all {
             (self.shape.channels, self.left_out) = (kept, all - kept);
         }
-        self
     }
 }
 

@@ -79,7 +79,7 @@ pub fn take_stretch(metadata: &mut Metadata) {
 
 /// Converts metadata to those of the output's format; parts that it cannot store are named in
 /// `diagnostics`.
-pub fn carry(
+pub fn convert(
     metadata: &mut Metadata,
     format: &Format,
     effect: Effect,

@@ -23,7 +23,8 @@ const AHEAD: usize = 3;
 /// `make`.
 pub fn ordered<P: AsRef<[u8]> + Send>(
     count: usize,
-    (target, start): (&Target, u64),
+    target: &Target,
+    start: u64,
     new: impl Fn() -> P + Sync,
     make: impl Fn(usize, &mut P) -> Result<()> + Sync,
     pass: impl FnMut(&mut P, u64) + Send,
@@ -34,7 +35,7 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
     } else {
         rayon::current_num_threads().min(count)
     };
-    let writer = OrderedWriter::new((count, start), AHEAD * threads, pass);
+    let writer = OrderedWriter::new(count, start, AHEAD * threads, pass);
     let write = |piece: &[u8], offset: u64| target.write_at(piece, offset);
     let work = || writer.work(&new, &make, &write);
     if threads == 1 {
@@ -87,7 +88,7 @@ struct State<P, F> {
 
 impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
     /// No piece of `count` is made yet; the first begins at byte `start` of the file.
-    fn new((count, start): (usize, u64), ahead: usize, pass: F) -> OrderedWriter<P, F> {
+    fn new(count: usize, start: u64, ahead: usize, pass: F) -> OrderedWriter<P, F> {
         OrderedWriter {
             count,
             state: Mutex::new(State {
@@ -196,7 +197,8 @@ mod tests {
         let end = pool.install(|| {
             ordered(
                 200,
-                (&target, 3),
+                &target,
+                3,
                 Vec::new,
                 |index, piece: &mut Vec<u8>| {
                     // Every seventh piece takes long, so that later ones finish before it.

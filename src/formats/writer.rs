@@ -63,8 +63,7 @@ impl<'a> Writer<'a> {
         effect: Effect,
         diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format, effect, diagnostics);
-        format::check(self.format, &image.shape(), &metadata)?;
+        self.convert(&image.shape(), &mut metadata, effect, diagnostics)?;
         self.encoder.page(Cow::Owned(image), &metadata)
     }
 
@@ -73,19 +72,19 @@ impl<'a> Writer<'a> {
         self.encoder.bands(shape)
     }
 
-    /// As `page`, for a page of this shape whose rows come in bands: those that `bands` asks for beforehand are given here.
+    /// As `page`, for a page of this shape whose rows come in bands. `trial` has the rows that `bands` asks for.
     ///
     /// # Errors
     /// As `page`'s.
     pub fn begin(
         &mut self,
-        (shape, mut metadata): (&Shape, Metadata),
+        shape: &Shape,
+        mut metadata: Metadata,
         effect: Effect,
         trial: &[Image],
         diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format, effect, diagnostics);
-        format::check(self.format, shape, &metadata)?;
+        self.convert(shape, &mut metadata, effect, diagnostics)?;
         self.encoder.begin(shape, &metadata, trial)
     }
 
@@ -108,9 +107,20 @@ impl<'a> Writer<'a> {
         effect: Effect,
         diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format, effect, diagnostics);
-        format::check(self.format, &page.shape(), &metadata)?;
+        self.convert(&page.shape(), &mut metadata, effect, diagnostics)?;
         self.encoder.deflated_page(page, &metadata)
+    }
+
+    /// Converts the metadata of a page of this shape to the format's, and refuses what the format cannot hold.
+    fn convert(
+        &self,
+        shape: &Shape,
+        metadata: &mut Metadata,
+        effect: Effect,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        metadata::convert(metadata, self.format, effect, diagnostics);
+        format::check(self.format, shape, metadata)
     }
 
     /// The file's length in bytes; the caller commits it.

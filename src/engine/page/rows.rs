@@ -180,7 +180,7 @@ impl<'a> Job<'a> {
         let cannot_write = || cannot_write(&output.destination.path);
         let (_, writer) = output.file.as_mut().context("there is no output")?;
         let (shape, effect) = (plan.result, plan.last_effect());
-        let begun = writer.begin((&shape, metadata), effect, &trial, &mut diagnostics);
+        let begun = writer.begin(&shape, metadata, effect, &trial, &mut diagnostics);
         begun.with_context(cannot_write)?;
         let (mut clock, mut encoding, mut failure) = (BandClock::default(), Duration::ZERO, None);
         let read = each_band(&input.reader, rows, first.serial, &mut |_, band| {

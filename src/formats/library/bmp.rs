@@ -33,9 +33,12 @@ pub static FORMAT: Format = Format {
 
 fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let has_greys = has_greys(source)?;
-    let decoder = LibraryDecoder::open(source, open)?;
-    let decoder = decoder.with_fill(runs::fill_of(source)?);
-    Ok(Box::new(decoder.with_grey(has_greys)))
+    let mut decoder = LibraryDecoder::open(source, open)?;
+    decoder.fill = runs::fill_function(source)?;
+    if has_greys {
+        decoder.reduce_channels(3, 1);
+    }
+    Ok(Box::new(decoder))
 }
 
 /// Bytes of the file's header, which a DIB of its own lacks.

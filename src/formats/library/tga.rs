@@ -25,14 +25,17 @@ pub static FORMAT: Format = Format {
 
 fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     // A run has up to 128 pixels.
-    let decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
-    let decoder = decoder.with_warning(attribute(source)?);
+    let mut decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
+    decoder.warnings.extend(attribute(source)?);
     let says_none = matches!(attributes_type(source)?, Some(0 | 1));
     let warning = "the fourth bytes of its pixels are left out: its extension area says that they are no alpha";
-    let is_left_out = says_none && decoder.shape().channels == 4;
-    let decoder = decoder.with_warning(is_left_out.then(|| warning.into()));
-    let has_alpha = !says_none && has_alpha(source)?;
-    Ok(Box::new(decoder.without_alpha(!has_alpha)))
+    if says_none && decoder.shape().channels == 4 {
+        decoder.warnings.push(warning.into());
+    }
+    if says_none || !has_alpha(source)? {
+        decoder.reduce_channels(4, 3);
+    }
+    Ok(Box::new(decoder))
 }
 
 /// The library takes few numbers of attribute bits, which writers often leave wrong: those that a pixel of its

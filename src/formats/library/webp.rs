@@ -33,21 +33,22 @@ fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     if !damaged && let Some(error) = damage {
         return Err(error);
     }
-    let decoder = LibraryDecoder::open(source, open)?;
-    // The first image of an animation is shown on nothing, but the library blends it, and makes 254 of 255.
-    let unblended = first.map(|frame| SetBits {
+    let mut decoder = LibraryDecoder::open(source, open)?;
+    // The first image of an animation is shown on an empty canvas, but the library blends it, and turns 255 into 254.
+    decoder.set_bits = first.map(|frame| SetBits {
         at: frame + 15,
         bits: 2,
     });
-    let decoder = decoder.with_warning(animation(source)).with_bits(unblended);
-    Ok(Box::new(decoder.with_damage(damage)))
+    decoder.warnings.extend(animation(source));
+    decoder.damage = damage;
+    Ok(Box::new(decoder))
 }
 
 fn open(stream: Stream) -> ImageResult<Opened> {
     Ok(Box::new(WebPDecoder::new(stream)?))
 }
 
-/// A sentence about the images of an animation that are not read.
+/// A warning about the images of an animation that are not read.
 fn animation(source: &Source) -> Option<String> {
     let decoder = WebPDecoder::new(super::stream(source)).ok()?;
     let warning = "it is an animation, of which the first image is taken";
@@ -58,18 +59,18 @@ fn animation(source: &Source) -> Option<String> {
 /// 9649, section 2).
 ///
 /// # Errors
-/// A chunk that goes on after the end of what holds it.
+/// A chunk that ends after the chunk or file that contains it.
 fn check(source: &Source, first: &mut Option<u64>) -> Result<()> {
     let (mut stream, len) = (super::stream(source), source.len());
     let (_, size) = head(&mut stream)?;
     let end = 8 + size;
     ensure!(end <= len, "truncated at byte {len} of {end}");
     stream.seek_relative(4)?;
-    chunks(&mut stream, (12, end), first)
+    check_chunks(&mut stream, 12, end, first)
 }
 
-/// Checks the chunks from one offset up to another, where the stream is.
-fn chunks(stream: &mut Stream, (mut at, end): (u64, u64), first: &mut Option<u64>) -> Result<()> {
+/// Checks the chunks from `at`, where the stream is, to `end`.
+fn check_chunks(stream: &mut Stream, mut at: u64, end: u64, first: &mut Option<u64>) -> Result<()> {
     while at + 8 <= end {
         let (kind, size) = head(stream)?;
         let next = at + 8 + size;
@@ -85,7 +86,7 @@ fn chunks(stream: &mut Stream, (mut at, end): (u64, u64), first: &mut Option<u64
             b"ANMF" if size >= 16 => {
                 first.get_or_insert(at + 8);
                 stream.seek_relative(16)?;
-                chunks(stream, (at + 24, next), first)?;
+                check_chunks(stream, at + 24, next, first)?;
             }
             _ => {}
         }

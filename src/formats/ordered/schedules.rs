@@ -19,7 +19,7 @@ fn run(count: usize, bad: Option<usize>) -> (Vec<(u64, Vec<u8>)>, usize) {
         seen.push(piece[0]);
         passed.fetch_add(1, Ordering::SeqCst);
     };
-    let writer = OrderedWriter::new((count, 100), AHEAD, pass);
+    let writer = OrderedWriter::new(count, 100, AHEAD, pass);
     let (written, failed) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..THREADS {

@@ -226,7 +226,7 @@ impl<'a> Worker<'a> {
             if form.is_plain() {
                 out.copy_from_slice(&row[..out.len()]);
             } else {
-                packed::spread(row, out, form, order, (plane, self.page.band));
+                packed::spread(row, out, form, order, plane, self.page.band);
             }
         }
         Ok(())

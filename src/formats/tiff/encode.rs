@@ -109,7 +109,8 @@ impl Encoder for TiffEncoder<'_> {
             let strips: Vec<&[u8]> = band.samples().as_bytes().chunks(strip).collect();
             ordered(
                 strips.len(),
-                (self.target, start),
+                self.target,
+                start,
                 || Strip::new(self.compression, *effort),
                 |i, strip| strip.fill(strips[i], layout, shape, self.order),
                 |strip, _| place(strip.packed.len()),

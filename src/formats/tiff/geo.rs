@@ -50,9 +50,9 @@ fn steps(transform: &Transform) -> (f64, f64) {
     )
 }
 
-/// Where a point of the result was before. With `is_point` whole numbers are the centres of pixels,
-/// else their corners.
-fn source(transform: &Transform, is_point: bool, (x, y): (f64, f64)) -> (f64, f64) {
+/// The coordinates in the input of a point of the result. Whole numbers are the centres of pixels if `is_point`, otherwise
+/// their corners.
+fn source(transform: &Transform, is_point: bool, x: f64, y: f64) -> (f64, f64) {
     match transform.effect {
         Effect::Moves(turn) => {
             // If coordinates are those of pixel corners, mirroring moves column x to width − x; if
@@ -91,7 +91,7 @@ fn place(
         diagnostics.warnings.push(warning.into());
         return;
     };
-    let source = |x: f64, y: f64| source(transform, is_point, (x, y));
+    let source = |x: f64, y: f64| source(transform, is_point, x, y);
     let (origin, across, down) = (source(0.0, 0.0), source(1.0, 0.0), source(0.0, 1.0));
     let mut new = matrix;
     for row in 0..3 {

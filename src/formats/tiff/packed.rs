@@ -11,13 +11,7 @@ use half::f16;
 /// channel is a page the one of `band`. Whole samples come in the machine's byte order and as they are
 /// in memory, others as they are in the file. Samples of fewer than 8 bits are scaled to 8,
 /// v·255/(2ⁿ−1) rounded, as for PNG; all others keep their values.
-pub fn spread(
-    row: &[u8],
-    out: &mut [u8],
-    form: &Form,
-    order: Order,
-    (plane, band): (usize, usize),
-) {
+pub fn spread(row: &[u8], out: &mut [u8], form: &Form, order: Order, plane: usize, band: usize) {
     let (all, here) = (form.shape.channels, form.channels());
     let pixels = out.len() / form.shape.pixel_bytes();
     // The first sample of the row that is taken, how many lie from one to the next, and the place of
@@ -44,7 +38,7 @@ pub fn spread(
         }
         (Depth::Eight, bits) => {
             let most = (1 << bits) - 1;
-            each(Bits::of(row, bits), (first, step), places, |to, value| {
+            put_each(Bits::new(row, bits), first, step, places, |to, value| {
                 out[to] = ((value * 255 + most / 2) / most) as u8;
             });
         }
@@ -56,7 +50,7 @@ pub fn spread(
         }
         (Depth::Sixteen, bits) => {
             let out = out.as_chunks_mut::<2>().0;
-            each(Bits::of(row, bits), (first, step), places, |to, value| {
+            put_each(Bits::new(row, bits), first, step, places, |to, value| {
                 out[to] = (value as u16).to_ne_bytes();
             });
         }
@@ -98,9 +92,10 @@ pub fn spread(
 }
 
 /// Puts every `step`-th number from the `first` on to its place.
-fn each(
+fn put_each(
     values: Bits,
-    (first, step): (usize, usize),
+    first: usize,
+    step: usize,
     places: impl Iterator<Item = (usize, usize)>,
     mut put: impl FnMut(usize, u32),
 ) {
@@ -127,7 +122,7 @@ struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    fn of(row: &'a [u8], bits: u32) -> Bits<'a> {
+    fn new(row: &'a [u8], bits: u32) -> Bits<'a> {
         Bits {
             bytes: row.iter(),
             bits,

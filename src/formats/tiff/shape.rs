@@ -100,7 +100,7 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         channels >= colours,
         "{channels} samples a pixel where its colours need {colours}"
     );
-    let (bands, alpha) = bands(ifd, photometric, (channels, colours))?;
+    let (bands, alpha) = bands(ifd, photometric, channels, colours)?;
     let planar = match ifd.value(tag::PLANAR_CONFIGURATION)?.unwrap_or(1) {
         1 => false,
         2 => channels > 1,
@@ -163,7 +163,7 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
 
 /// How many grey pages the samples of a pixel make, and what the last channel means if it is one page:
 /// pixels in memory are grey or RGB, and one channel more.
-fn bands(ifd: &Ifd, photometric: u64, (channels, colours): (u64, u64)) -> Result<(usize, Alpha)> {
+fn bands(ifd: &Ifd, photometric: u64, channels: u64, colours: u64) -> Result<(usize, Alpha)> {
     let alpha = match channels - colours {
         0 if photometric == 5 => Alpha::Black,
         0 => Alpha::Independent,

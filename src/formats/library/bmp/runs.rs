@@ -41,11 +41,11 @@ impl Header {
     }
 }
 
-/// What fills the pixels of a file, if they are runs.
+/// The function that fills the pixels of a file, if they are runs.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn fill_of(source: &Source) -> Result<Option<Fill>> {
+pub fn fill_function(source: &Source) -> Result<Option<Fill>> {
     Ok(Header::read(source)?.map(|_| fill as Fill))
 }
 

@@ -75,7 +75,8 @@ impl PngFile {
         };
         *length = ordered(
             count,
-            (target, *length),
+            target,
+            *length,
             SegmentEncoder::default,
             encode,
             complete,
