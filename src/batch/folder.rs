@@ -309,7 +309,7 @@ fn no_image(path: &Path) -> io::Result<Option<Why>> {
     let mut head = Vec::new();
     let most = foreign::HEAD.max(format::HEAD) as u64;
     fault::open(path)?.take(most).read_to_end(&mut head)?;
-    let foreign = foreign::of_head(&head);
+    let foreign = foreign::identify_head(&head);
     Ok(match format::of_content(&Source::memory(head)) {
         Ok(_) => None,
         Err(_) => Some(foreign.map_or(Why::NoImage, |foreign| Why::Foreign(foreign.name))),

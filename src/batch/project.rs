@@ -66,7 +66,7 @@ impl First {
         let is_sum = how == Projection::Sum;
         let mut metadata = self.metadata.clone();
         let mut diagnostics = Diagnostics::default();
-        (facts.exposures).follow(&mut metadata, is_sum, &mut diagnostics);
+        (facts.exposures).update_records(&mut metadata, is_sum, &mut diagnostics);
         CombinedImage {
             transform: Transform {
                 effect: Effect::Arithmetic,

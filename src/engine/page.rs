@@ -190,7 +190,7 @@ impl<'a> Job<'a> {
     /// failed, which a note says, and what is wrong with the page is found when it is decoded as a whole.
     fn run_on_blocks(&mut self, input: &Input, plan: &mut Plan) -> Option<Executed<Pixels>> {
         let step = plan.steps.first()?;
-        let give = |take: &formats::TakeBlock| input.reader.blocks(take);
+        let give = |take: &formats::BlockSink| input.reader.blocks(take);
         let numbers = self.executor.run_on_blocks(step, &plan.header.shape, give);
         match numbers {
             Ok(Some(numbers)) => {

@@ -67,7 +67,7 @@ impl<'a> DicomDecoder<'a> {
         let (start, length) = header.pixels.context(
             "it has no pixel data (7FE0,0010): a report, a list of files, or cut off before them",
         )?;
-        let coding = Coding::of(&header.syntax())?;
+        let coding = Coding::from_syntax(&header.syntax())?;
         ensure!(
             coding == Coding::None || length.is_none(),
             "it is damaged: its pixel data are compressed and in no fragments"
@@ -206,7 +206,7 @@ impl Decoder for DicomDecoder<'_> {
                 unpacked.and_then(|frame| self.stored.convert(&frame, out))
             }
         };
-        policy.take(read.map_err(|error| anyhow!("frame {}: {error}", self.page + 1)))?;
+        policy.accept(read.map_err(|error| anyhow!("frame {}: {error}", self.page + 1)))?;
         if self.stored.colours.are_ybr() {
             colours::to_rgb(samples.as_bytes_mut());
         }

@@ -50,12 +50,12 @@ pub fn items(embedded: &Embedded) -> Vec<Item> {
     profile.into_iter().chain(exif).chain(xmp).collect()
 }
 
-/// Blocks of neutral items, and of an orientation other than upright. Calls `leave` with the name
+/// Blocks of neutral items, and of an orientation other than upright. Calls `leave_out` with the name
 /// of every item that has no block.
-pub fn of_items(
+pub fn from_items(
     items: Vec<Item>,
     orientation: Option<u16>,
-    leave: &mut dyn FnMut(String),
+    leave_out: &mut dyn FnMut(String),
 ) -> Embedded {
     let mut embedded = Embedded::default();
     let (mut order, mut entries) = (false, Vec::new());
@@ -64,9 +64,9 @@ pub fn of_items(
             Item::Profile(profile) => embedded.profile = Some(profile),
             Item::Xmp(packet) => embedded.xmp = Some(packet),
             Item::Exif { big_endian, fields } => (order, entries) = (big_endian, fields),
-            Item::Text(keyword, _) => leave(format!("the text {keyword:?}")),
-            Item::Chromaticities(_) => leave("the chromaticities".into()),
-            Item::Own(name) => leave(name),
+            Item::Text(keyword, _) => leave_out(format!("the text {keyword:?}")),
+            Item::Chromaticities(_) => leave_out("the chromaticities".into()),
+            Item::Own(name) => leave_out(name),
         }
     }
     let turned = orientation.filter(|&orientation| orientation > 1);

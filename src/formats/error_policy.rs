@@ -7,47 +7,48 @@ use std::sync::{Mutex, PoisonError};
 /// The policy for damage in a file, and the damage recorded so far if reading goes on.
 #[derive(Debug, Default)]
 pub struct ErrorPolicy {
-    goes_on: bool,
-    found: Mutex<Vec<Error>>,
+    accepts_damage: bool,
+    /// The damage accepted so far.
+    damage: Mutex<Vec<Error>>,
     fallbacks: Mutex<Vec<String>>,
 }
 
 impl ErrorPolicy {
-    /// With `goes_on`, damage is recorded; otherwise it is an error.
-    pub fn new(goes_on: bool) -> ErrorPolicy {
+    /// With `accepts_damage`, damage is recorded; otherwise it is an error.
+    pub fn new(accepts_damage: bool) -> ErrorPolicy {
         ErrorPolicy {
-            goes_on,
-            found: Mutex::default(),
+            accepts_damage,
+            damage: Mutex::default(),
             fallbacks: Mutex::default(),
         }
     }
 
-    /// Whether reading goes on after damage.
-    pub fn goes_on(&self) -> bool {
-        self.goes_on
+    /// Whether damage is recorded, and the rest of the file is read.
+    pub fn accepts_damage(&self) -> bool {
+        self.accepts_damage
     }
 
     /// Allocates the samples of an image; samples that damage leaves unread must be 0.
     pub fn samples(&self, shape: &Shape) -> Result<Samples> {
-        if self.goes_on {
+        if self.accepts_damage {
             Samples::zeroed(shape)
         } else {
             Samples::any(shape)
         }
     }
 
-    /// Returns an error, or records it and returns `Ok` if reading goes on.
-    pub fn take(&self, result: Result<()>) -> Result<()> {
+    /// Returns an error, or records it and returns `Ok` if damage is accepted.
+    pub fn accept(&self, result: Result<()>) -> Result<()> {
         match result {
-            Err(error) if self.goes_on => {
-                let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-                // The same place may be read again.
+            Err(error) if self.accepts_damage => {
+                let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+                // A damaged part may be read twice.
                 let sentence = format!("{error:#}");
-                if !found
+                if !damage
                     .iter()
                     .any(|known| format!("{known:#}").contains(&sentence))
                 {
-                    found.push(error);
+                    damage.push(error);
                 }
                 Ok(())
             }
@@ -82,7 +83,7 @@ impl ErrorPolicy {
 
     /// A sentence with all recorded damage; `None` if there is none.
     pub fn damage(&self) -> Option<String> {
-        let damage = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sentences: Vec<String> = damage.iter().map(|error| format!("{error:#}")).collect();
         // Threads record damage in any order.
         sentences.sort();

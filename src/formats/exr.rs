@@ -8,7 +8,7 @@
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Format, PageSurvey};
 use super::library::{Stream, stream};
-use super::{raw, said};
+use super::{library_errors, raw};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
@@ -64,10 +64,10 @@ fn cause(error: Cause, source: &Source) -> Error {
         Cause::Invalid(what) if what == "reference to missing bytes" => {
             anyhow!("truncated at byte {}", source.len())
         }
-        Cause::Invalid(what) => said::cause(what, source.len()),
-        Cause::NotSupported(what) => said::cause(what, source.len()),
+        Cause::Invalid(what) => library_errors::translate(what, source.len()),
+        Cause::NotSupported(what) => library_errors::translate(what, source.len()),
         Cause::Io(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
-        Cause::Io(error) => said::cause(error, source.len()),
+        Cause::Io(error) => library_errors::translate(error, source.len()),
         Cause::Aborted => anyhow!("reading was ended"),
     }
 }
@@ -277,7 +277,7 @@ impl Decoder for ExrDecoder<'_> {
         let part = &self.part;
         let mut samples = Samples::zeroed(&part.shape)?;
         let read = self.blocks(&mut samples, policy);
-        policy.take(read)?;
+        policy.accept(read)?;
         raw::to_memory(samples.as_bytes_mut(), part.shape.depth, false);
         Ok(Image::new(part.shape, samples))
     }
@@ -319,7 +319,7 @@ impl ExrDecoder<'_> {
                                 .for_each(|line| copy(line, part, samples));
                         }
                     }
-                    Err(error) => policy.take(Err(cause(error, source)))?,
+                    Err(error) => policy.accept(Err(cause(error, source)))?,
                 }
             }
         }

@@ -34,7 +34,7 @@ pub static FORMAT: Format = Format {
     sniff: |head| head.starts_with(b"SIMPLE  ="),
     decoder,
     encoder: Some(|target, _, pages| Ok(Box::new(RasterEncoder::new(target, form, pages.len())))),
-    adopt,
+    convert_metadata,
     add_stretch,
     ..Format::DEFAULTS
 };
@@ -49,11 +49,11 @@ fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 
-fn adopt(_: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+fn convert_metadata(_: &Metadata, own: Own, leave_out: &mut dyn FnMut(String)) -> Own {
     match own {
         Own::Fits(_) => own,
         other => {
-            other.names().into_iter().for_each(leave);
+            other.names().into_iter().for_each(leave_out);
             Own::None
         }
     }

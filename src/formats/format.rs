@@ -46,7 +46,7 @@ pub struct Format {
     pub check_name: fn(&Path, &Shape) -> Result<()>,
     /// Converts another format's metadata (the third argument) to this format's own. Calls the fourth
     /// argument with the name of everything that this format cannot store.
-    pub adopt: fn(&Metadata, Own, &mut dyn FnMut(String)) -> Own,
+    pub convert_metadata: fn(&Metadata, Own, &mut dyn FnMut(String)) -> Own,
     /// Adds the text that records how values were stretched to metadata of this format. Returns whether
     /// they can store it.
     pub add_stretch: fn(&mut Own, &str) -> bool,
@@ -88,7 +88,7 @@ impl Format {
         decoder: |_, _| bail!("it has no decoder"),
         encoder: None,
         check_name: |_, _| Ok(()),
-        adopt: |_, own, leave_out| {
+        convert_metadata: |_, own, leave_out| {
             own.names().into_iter().for_each(leave_out);
             Own::None
         },
@@ -197,10 +197,10 @@ pub enum Field {
 pub const BLOCK: usize = 512 << 10;
 
 /// What takes the pieces of a page, on any thread.
-pub type TakeBlock<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
+pub type BlockSink<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
 
 /// What takes the rows of a page: the bytes of their samples, as in memory.
-pub type TakeRows<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+pub type RowSink<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
 /// How an encoder takes a page in bands, from top to bottom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -282,8 +282,8 @@ pub trait Decoder {
     /// memory as a whole. The page can still be decoded afterwards.
     ///
     /// # Errors
-    /// Damage, which `decode` reports better, and errors of `take`.
-    fn blocks(&self, _take: &TakeBlock) -> Result<()> {
+    /// Damage, which `decode` reports better, and errors of `sink`.
+    fn blocks(&self, _sink: &BlockSink) -> Result<()> {
         bail!("its format has no blocks")
     }
 
@@ -297,8 +297,8 @@ pub trait Decoder {
     /// faster, and may fail on a valid file.
     ///
     /// # Errors
-    /// Damage, which `decode` reports better, and errors of `take`.
-    fn rows(&self, _plainly: bool, _take: &mut TakeRows) -> Result<()> {
+    /// Damage, which `decode` reports better, and errors of `sink`.
+    fn rows(&self, _serially: bool, _sink: &mut RowSink) -> Result<()> {
         bail!("its format has no rows in order")
     }
 

@@ -6,7 +6,7 @@ use super::embedded;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Field, Format, PageSurvey};
 use super::library::{Stream, check_length, stream};
-use super::said;
+use super::library_errors;
 use crate::image::buffer::Buffer;
 use crate::image::metadata::{Diagnostics, Embedded, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -144,7 +144,7 @@ impl Decoder for GifDecoder<'_> {
             "an image of another size than it says"
         );
         let read = decoder.read_into_buffer(&mut indices);
-        policy.take(read.map_err(|error| cause(error, self.source)))?;
+        policy.accept(read.map_err(|error| cause(error, self.source)))?;
         let mut samples = Samples::zeroed(&shape)?;
         let rows = samples.as_bytes_mut().chunks_exact_mut(shape.row());
         let rows = rows
@@ -169,7 +169,7 @@ impl Decoder for GifDecoder<'_> {
             }
         }
         if missing {
-            policy.take(Err(anyhow!(
+            policy.accept(Err(anyhow!(
                 "a pixel has a colour that its palette does not have"
             )))?;
         }
@@ -183,6 +183,6 @@ fn cause(error: DecodingError, source: &Source) -> Error {
         DecodingError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             anyhow!("truncated at byte {}", source.len())
         }
-        other => said::cause(other, source.len()),
+        other => library_errors::translate(other, source.len()),
     }
 }

@@ -127,7 +127,7 @@ impl Decoder for HdrDecoder<'_> {
                         anyhow!("row {y}: {error}")
                     }
                 };
-                policy.take(Err(place(error)))?;
+                policy.accept(Err(place(error)))?;
                 failed = true;
             }
             if failed {

@@ -14,7 +14,7 @@ use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format, PageSurvey};
 use super::library::check_length;
 use super::raw::{self, Order};
-use super::{Options, metadata as conversion, said};
+use super::{Options, library_errors, metadata as conversion};
 use crate::image::metadata::{Alpha, Diagnostics, Embedded, Metadata, Own, Resolution, Unit};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::limits;
@@ -92,7 +92,7 @@ pub static FORMAT: Format = Format {
     sniff: |head| head.starts_with(b"\xFF\xD8\xFF"),
     decoder,
     encoder: Some(encoder),
-    adopt,
+    convert_metadata,
     ..Format::DEFAULTS
 };
 
@@ -119,13 +119,13 @@ fn encoder<'a>(
     })))
 }
 
-fn adopt(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+fn convert_metadata(metadata: &Metadata, own: Own, leave_out: &mut dyn FnMut(String)) -> Own {
     let mut embedded = match own {
         Own::Embedded(embedded) => embedded,
-        other => embedded::of_items(conversion::items(&other), metadata.orientation, leave),
+        other => embedded::from_items(conversion::items(&other), metadata.orientation, leave_out),
     };
     if embedded.xmp.take().is_some() {
-        leave("the XMP packet".into());
+        leave_out("the XMP packet".into());
     }
     if embedded
         .exif
@@ -133,12 +133,12 @@ fn adopt(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
         .is_some_and(|exif| exif.len() > MOST_EXIF)
     {
         embedded.exif = None;
-        leave("Exif data of more than 64 KiB".into());
+        leave_out("Exif data of more than 64 KiB".into());
     }
     let profile = embedded.profile.as_ref();
     if profile.is_some_and(|profile| profile.len() > MOST_PROFILE) {
         embedded.profile = None;
-        leave("an ICC profile of more than 16.7 MB".into());
+        leave_out("an ICC profile of more than 16.7 MB".into());
     }
     Own::Embedded(embedded)
 }
@@ -186,7 +186,7 @@ impl Decoder for JpegDecoder<'_> {
         );
         let file = self.source.read_all()?;
         if !self.markers.is_complete(&file) {
-            policy.take(Err(anyhow!("truncated at byte {len}")))?;
+            policy.accept(Err(anyhow!("truncated at byte {len}")))?;
         }
         let mut samples = Samples::zeroed(&shape)?;
         if self.markers.lossless.is_some() {
@@ -194,7 +194,7 @@ impl Decoder for JpegDecoder<'_> {
                 raw::reorder(&mut words, shape.depth, Order::Little);
                 samples.as_bytes_mut().copy_from_slice(&words);
             });
-            policy.take(read)?;
+            policy.accept(read)?;
             return Ok(Image::new(shape, samples));
         }
         let colours = self.markers.colours;
@@ -213,7 +213,7 @@ impl Decoder for JpegDecoder<'_> {
                 out.copy_from_slice(&whole);
                 Ok(())
             });
-            policy.take(read)?;
+            policy.accept(read)?;
             return Ok(Image::new(shape, samples));
         }
         let file = colours::without_odd_adobe(&file);
@@ -222,11 +222,11 @@ impl Decoder for JpegDecoder<'_> {
             height: shape.height,
             channels: shape.channels,
             are_ycbcr: colours.are_ycbcr(),
-            strict: !policy.goes_on(),
+            strict: !policy.accepts_damage(),
         };
         let read = Baseline::open(&file, expected)
             .and_then(|mut decoder| decoder.decode_into(samples.as_bytes_mut()));
-        policy.take(read.map_err(|error| said::cause(error, len)))?;
+        policy.accept(read.map_err(|error| library_errors::translate(error, len)))?;
         Ok(Image::new(shape, samples))
     }
 }

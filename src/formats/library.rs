@@ -9,7 +9,7 @@ pub mod webp;
 use super::embedded;
 use super::error_policy::ErrorPolicy;
 use super::format::{Decoder, PageSurvey};
-use super::said;
+use super::library_errors;
 use super::tiff::exif;
 use crate::image::metadata::{Diagnostics, Embedded, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -215,7 +215,7 @@ impl Decoder for LibraryDecoder<'_> {
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         if let Some(damage) = self.damage.take() {
-            policy.take(Err(damage))?;
+            policy.accept(Err(damage))?;
         }
         let mut shape = self.shape;
         shape.channels += self.left_out;
@@ -226,7 +226,7 @@ impl Decoder for LibraryDecoder<'_> {
             Some(fill) => fill(self.source, &shape, out),
             None => self.read(&shape, out),
         };
-        policy.take(read)?;
+        policy.accept(read)?;
         if let (1.., Samples::U8(read)) = (self.left_out, &samples) {
             let pixels = read.chunks_exact(shape.channels);
             let kept = pixels.flat_map(|pixel| &pixel[..self.shape.channels]);
@@ -244,6 +244,6 @@ fn cause(error: ImageError, source: &Source) -> Error {
         }
         // Of a decoder that does not trust its file; ours are sentences already.
         ImageError::IoError(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
-        other => said::cause(other, source.len()),
+        other => library_errors::translate(other, source.len()),
     }
 }

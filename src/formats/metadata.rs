@@ -94,27 +94,27 @@ pub fn convert(
         // The sign is meaningless once values are stretched.
         metadata.signed = false;
     }
-    let mut leave = |what: String| {
+    let mut leave_out = |what: String| {
         let note = format!("{what} is left out: {} has no place for it", format.name);
         diagnostics.notes.push(note);
     };
     if lacks(Field::Maxval) && metadata.maxval.is_some() {
-        leave("the largest value that samples can have".into());
+        leave_out("the largest value that samples can have".into());
     }
     if lacks(Field::Significant) && metadata.significant.is_some() {
-        leave("how many bits are significant".into());
+        leave_out("how many bits are significant".into());
     }
     if lacks(Field::Resolution) && metadata.resolution.is_some() {
-        leave("the resolution".into());
+        leave_out("the resolution".into());
     }
     let own = std::mem::take(&mut metadata.own);
-    metadata.own = (format.adopt)(metadata, own, &mut leave);
+    metadata.own = (format.convert_metadata)(metadata, own, &mut leave_out);
     match metadata.stretch.take() {
         None => {}
         Some(Ok(stretch)) => {
             if !(format.add_stretch)(&mut metadata.own, &stretch.to_string()) {
                 if lacks(Field::Stretch) {
-                    leave("how its values were stretched".into());
+                    leave_out("how its values were stretched".into());
                 } else {
                     diagnostics.warnings.push(
                         "how its values were stretched is left out: the metadata that it belongs to cannot be read"

@@ -113,7 +113,7 @@ impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
         write: impl Fn(&[u8], u64) -> Result<()>,
     ) -> Result<()> {
         let _guard = WorkerGuard(self);
-        while let Some((index, piece)) = self.take() {
+        while let Some((index, piece)) = self.next_piece() {
             let mut piece = piece.unwrap_or_else(&new);
             make(index, &mut piece)?;
             for (offset, piece) in self.pass(index, piece) {
@@ -125,7 +125,7 @@ impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
     }
 
     /// The number of the next piece to make, and memory to reuse if there is some.
-    fn take(&self) -> Option<(usize, Option<P>)> {
+    fn next_piece(&self) -> Option<(usize, Option<P>)> {
         let mut state = self.lock();
         // Pieces are taken in order, so the next piece in order belongs to a thread that is not
         // waiting here.

@@ -38,12 +38,12 @@ pub static FORMAT: Format = Format {
     sniff: |head| head.starts_with(b"\x89PNG"),
     decoder: |source, damaged| Ok(Box::new(decode::PngDecoder::open(source, damaged)?)),
     encoder: Some(|target, options, _| Ok(Box::new(encode::PngEncoder::new(target, options.png)))),
-    adopt,
+    convert_metadata,
     add_stretch,
     ..Format::DEFAULTS
 };
 
-fn adopt(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+fn convert_metadata(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
     let mut own = match own {
         Own::Png(_) => own,
         other => neutral::own(conversion::items(&other), metadata.orientation, leave),

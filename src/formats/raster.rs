@@ -8,7 +8,7 @@ pub use coded::Coding;
 pub use encode::{Form, RasterEncoder};
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Decoder, PageSurvey, TakeBlock, TakeRows};
+use super::format::{BlockSink, Decoder, PageSurvey, RowSink};
 use super::raw::{self, Order, SampleEncoding};
 use crate::image::buffer::Buffer;
 use crate::image::metadata::{Diagnostics, Metadata};
@@ -216,10 +216,10 @@ impl<'a> RasterDecoder<'a> {
         let whole = there / shape.depth.bytes() * shape.depth.bytes();
         let (bytes, rest) = samples.as_bytes_mut().split_at_mut(whole);
         let read = raw::read(source, [(start, bytes)], |piece| self.convert(piece));
-        policy.take(read)?;
+        policy.accept(read)?;
         if there < shape.bytes() {
             self.layout.encoding().to_memory(rest);
-            policy.take(Err(anyhow!(
+            policy.accept(Err(anyhow!(
                 "truncated at byte {} of {}",
                 source.len(),
                 self.layout.end()?
@@ -276,7 +276,7 @@ impl Decoder for RasterDecoder<'_> {
         !self.layout.shape.depth.is_wide()
     }
 
-    fn blocks(&self, take: &TakeBlock) -> Result<()> {
+    fn blocks(&self, sink: &BlockSink) -> Result<()> {
         let (shape, source, start) = (self.layout.shape, self.data.source()?, self.page_start());
         let row = shape.row() * shape.depth.bytes();
         let blocks = raw::blocks_of_rows(shape.height, row).into_par_iter();
@@ -286,7 +286,7 @@ impl Decoder for RasterDecoder<'_> {
                 height: rows.len(),
                 ..shape
             };
-            take(raw::read_image(source, offset, shape, |bytes| {
+            sink(raw::read_image(source, offset, shape, |bytes| {
                 self.convert(bytes)
             })?)
         })
@@ -296,7 +296,7 @@ impl Decoder for RasterDecoder<'_> {
         !self.layout.bottom_up
     }
 
-    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<()> {
+    fn rows(&self, _serially: bool, sink: &mut RowSink) -> Result<()> {
         let (shape, source, start) = (self.layout.shape, self.data.source()?, self.page_start());
         let row = shape.row() * shape.depth.bytes();
         let mut memory = Buffer::<u8>::zeroed((BAND / row).clamp(1, shape.height) * row)?;
@@ -305,7 +305,7 @@ impl Decoder for RasterDecoder<'_> {
             let most = memory.len().min((shape.height - top) * row);
             let rows = &mut memory[..most];
             raw::read(source, [(offset, &mut *rows)], |piece| self.convert(piece))?;
-            take(rows)?;
+            sink(rows)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Reads a file of any format, page by page.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{self, Decoder, Format, PageSurvey, TakeBlock, TakeRows};
+use super::format::{self, BlockSink, Decoder, Format, PageSurvey, RowSink};
 use super::packed::{Packed, Unsuited};
 use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
             None => result,
             Some(failure) if result.is_err() => Err(Error::msg(failure)),
             Some(failure) => {
-                self.policy.take(Err(Error::msg(failure)))?;
+                self.policy.accept(Err(Error::msg(failure)))?;
                 result
             }
         }
@@ -327,13 +327,13 @@ impl<'a> Reader<'a> {
         let metadata = self.decoder.metadata(diagnostics);
         let lost = std::mem::take(&mut diagnostics.lost);
         if !lost.is_empty() {
-            let left_out = if self.policy.goes_on() {
+            let left_out = if self.policy.accepts_damage() {
                 ", and is left out"
             } else {
                 ""
             };
             self.policy
-                .take(Err(Error::msg(lost.join("; ") + left_out)))?;
+                .accept(Err(Error::msg(lost.join("; ") + left_out)))?;
         }
         let mut metadata = self.checked(metadata)?;
         metadata::take_stretch(&mut metadata);
@@ -346,7 +346,7 @@ impl<'a> Reader<'a> {
     /// Whether the page can be given as compressed data: not if damage is accepted, which
     /// only the codec's decoder can do.
     pub fn gives_packed(&self) -> bool {
-        self.decoder.gives_packed() && !self.policy.goes_on()
+        self.decoder.gives_packed() && !self.policy.accepts_damage()
     }
 
     /// The page's compressed data; `decode` still works afterwards.
@@ -359,29 +359,29 @@ impl<'a> Reader<'a> {
 
     /// Whether the page can be given in blocks: not if damage is accepted.
     pub fn gives_blocks(&self) -> bool {
-        self.decoder.gives_blocks() && !self.policy.goes_on()
+        self.decoder.gives_blocks() && !self.policy.accepts_damage()
     }
 
     /// Decodes the page in blocks of whole rows, in any order and on any thread. `decode` still works afterwards.
     ///
     /// # Errors
-    /// Damage, which `decode` reports better, and errors of `take`.
-    pub fn blocks(&self, take: &TakeBlock) -> Result<()> {
-        self.checked(self.decoder.blocks(take))
+    /// Damage, which `decode` reports better, and errors of `sink`.
+    pub fn blocks(&self, sink: &BlockSink) -> Result<()> {
+        self.checked(self.decoder.blocks(sink))
     }
 
     /// Whether the page can be given in rows from top to bottom: not if damage is accepted.
     pub fn gives_rows(&self) -> bool {
-        self.decoder.gives_rows() && !self.policy.goes_on()
+        self.decoder.gives_rows() && !self.policy.accepts_damage()
     }
 
     /// Decodes the page from top to bottom, some whole rows at a time. `decode` still works afterwards. With `plainly` by the
     /// method that fails on damage alone.
     ///
     /// # Errors
-    /// Damage, which `decode` reports better, and errors of `take`.
-    pub fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
-        self.checked(self.decoder.rows(plainly, take))
+    /// Damage, which `decode` reports better, and errors of `sink`.
+    pub fn rows(&self, serially: bool, sink: &mut RowSink) -> Result<()> {
+        self.checked(self.decoder.rows(serially, sink))
     }
 
     /// Decodes the page.

@@ -8,7 +8,6 @@
 //! stays in the tests, as a second opinion.
 
 pub(super) mod axes;
-mod behind;
 mod coded;
 mod decode;
 mod description;
@@ -22,6 +21,7 @@ pub(super) mod gdal;
 mod geo;
 mod ifd;
 mod imagej;
+mod implied;
 mod lzw;
 pub(super) mod metadata;
 pub(super) mod neutral;
@@ -31,7 +31,7 @@ mod pack;
 mod packed;
 mod page;
 mod palette;
-mod parts;
+mod partial;
 mod predictor;
 mod shape;
 mod streams;
@@ -44,7 +44,7 @@ pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
 use super::format::{
-    Capabilities, Decoder, Encoder, Field, Format, PageSurvey, TakeBlock, TakeRows,
+    BlockSink, Capabilities, Decoder, Encoder, Field, Format, PageSurvey, RowSink,
 };
 use super::packed::{Packed, Unsuited};
 use super::{Options, metadata as conversion};
@@ -52,8 +52,8 @@ use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
 use crate::image::{Image, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Result, anyhow, bail, ensure};
-use behind::Behind;
 use ifd::{Chain, Ifd, tag};
+use implied::ImpliedPages;
 use page::Page;
 use palette::Palette;
 use std::cell::RefCell;
@@ -89,7 +89,7 @@ pub static FORMAT: Format = Format {
     sniff,
     decoder: |source, damaged| Ok(Box::new(TiffDecoder::open(source, damaged)?)),
     encoder: Some(encoder),
-    adopt,
+    convert_metadata,
     add_stretch,
     ..Format::DEFAULTS
 };
@@ -114,10 +114,10 @@ fn encoder<'a>(
 }
 
 /// Converts the fields that TIFF shares with other formats.
-fn adopt(_: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+fn convert_metadata(_: &Metadata, own: Own, leave_out: &mut dyn FnMut(String)) -> Own {
     match own {
         Own::Tiff { .. } | Own::None => own,
-        other => neutral::own(conversion::items(&other), leave),
+        other => neutral::from_items(conversion::items(&other), leave_out),
     }
 }
 
@@ -144,7 +144,7 @@ struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
     /// Images stored one after the other although the file has a directory only for the first
-    /// (`behind`); 1 otherwise.
+    /// (`ImpliedPages`); 1 otherwise.
     frames: usize,
     /// Pages that each directory stands for: its samples a pixel where they are no RGB, otherwise 1.
     bands: usize,
@@ -189,15 +189,15 @@ impl<'a> TiffDecoder<'a> {
             damaged,
             directories: RefCell::default(),
         };
-        let behind = match Behind::read(&first, &reader.page) {
-            // That something is lost is said where the metadata are read.
+        let implied = match ImpliedPages::read(&first, &reader.page) {
+            // The loss is reported where the metadata are read.
             Err(_) if damaged => None,
-            behind => behind?,
+            implied => implied?,
         };
-        if let Some(behind) = behind
+        if let Some(implied) = implied
             && reader.chain.offsets.len() == 1
         {
-            reader.frames = behind.frames(&first, &reader.page, source.len(), damaged)?;
+            reader.frames = implied.frames(&first, &reader.page, source.len(), damaged)?;
         }
         reader.keep(0, first);
         Ok(reader)
@@ -300,9 +300,9 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let speaks = self.first.unwrap_or(0) == self.index;
+        let describes_all = self.first.unwrap_or(0) == self.index;
         let ifd = self.directory(self.index)?;
-        if self.frames > 1 && !speaks {
+        if self.frames > 1 && !describes_all {
             // One directory describes all images of the stack; pages after the first repeat only
             // the fields about how the image is shown.
             let described = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
@@ -312,7 +312,7 @@ impl Decoder for TiffDecoder<'_> {
         let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
         if self.bands > 1 {
             let described = fields::without_axes(&mut metadata);
-            if speaks {
+            if describes_all {
                 let warning = format!(
                     "its {} samples a pixel are no RGB: each is a grey page",
                     self.bands
@@ -332,9 +332,9 @@ impl Decoder for TiffDecoder<'_> {
                 "{absent} of {all} {noun}s are not in the file, and are filled with its NODATA value or 0"
             ));
         }
-        if speaks && self.frames == 1 && self.index >= self.bands {
+        if describes_all && self.frames == 1 && self.index >= self.bands {
             let first = self.directory(0)?;
-            fields::adopt(&mut metadata, &first, diagnostics);
+            fields::add_from_first_page(&mut metadata, &first, diagnostics);
         }
         Ok(metadata)
     }
@@ -348,26 +348,26 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn gives_blocks(&self) -> bool {
-        parts::has_blocks(&self.page)
+        partial::has_blocks(&self.page)
     }
 
-    fn blocks(&self, take: &TakeBlock) -> Result<()> {
-        parts::blocks(self.source, &self.page, take)
+    fn blocks(&self, sink: &BlockSink) -> Result<()> {
+        partial::blocks(self.source, &self.page, sink)
     }
 
     fn gives_rows(&self) -> bool {
-        parts::has_rows(&self.page)
+        partial::has_rows(&self.page)
     }
 
-    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<()> {
-        parts::rows(self.source, &self.page, take)
+    fn rows(&self, _serially: bool, sink: &mut RowSink) -> Result<()> {
+        partial::rows(self.source, &self.page, sink)
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         // What ended the list of pages early is damage of the file, and is reported with its first page.
         if let Some(error) = self.chain.broken.take() {
             let count = self.chain.offsets.len();
-            policy.take(Err(anyhow!(
+            policy.accept(Err(anyhow!(
                 "pages after page {count} are missing: {error}"
             )))?;
         }

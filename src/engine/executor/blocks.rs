@@ -1,7 +1,7 @@
 //! Runs an operation on an image that is never in memory as a whole: on each block of rows, as it is decoded.
 
 use super::{Executor, Form, Pixels, Task, check_types, device_work};
-use crate::formats::TakeBlock;
+use crate::formats::BlockSink;
 use crate::image::{Image, Shape};
 use crate::ops::{Executed, Join, OpResult, Statistics, gpu_obstacle};
 use crate::timing::Timeline;
@@ -27,7 +27,7 @@ impl Executor<'_> {
         &mut self,
         task: &Task,
         shape: &Shape,
-        give: impl FnOnce(&TakeBlock) -> Result<()>,
+        give: impl FnOnce(&BlockSink) -> Result<()>,
     ) -> Result<Option<Executed<Pixels>>> {
         let tasks = slice::from_ref(task);
         check_types(tasks)?;

@@ -5,7 +5,7 @@ use super::header::MOST;
 use super::pixels::Stored;
 use crate::formats::jpeg::baseline::{Baseline, Expected};
 use crate::formats::jpeg::{colours, lossless, scans};
-use crate::formats::said;
+use crate::formats::library_errors;
 use crate::formats::tiff::unpack_bits;
 use crate::image::{Depth, Shape};
 use crate::os::Source;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 /// How pixel data are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// Not.
+    /// No compression.
     None,
     /// Runs of bytes (PS3.5, annex G).
     Rle,
@@ -26,7 +26,7 @@ pub enum Coding {
 
 impl Coding {
     /// The compression of a transfer syntax; refuses others by name.
-    pub fn of(syntax: &str) -> Result<Coding> {
+    pub fn from_syntax(syntax: &str) -> Result<Coding> {
         let name = match syntax {
             "1.2.840.10008.1.2"
             | "1.2.840.10008.1.2.1"
@@ -133,7 +133,7 @@ impl Stored {
                 .map_err(|error| {
                     anyhow!(
                         "its JPEG image: {}",
-                        said::cause(error, packed.len() as u64)
+                        library_errors::translate(error, packed.len() as u64)
                     )
                 })?
         };
@@ -141,7 +141,7 @@ impl Stored {
             frame.len() == self.frame_bytes(),
             "its JPEG image has another size than its header says"
         );
-        Ok(self.placed(frame))
+        Ok(self.to_planes(frame))
     }
 
     /// A JPEG image of nothing lost, of up to 16 bits.
@@ -155,12 +155,12 @@ impl Stored {
         };
         let (width, height) = (self.width.into(), self.height.into());
         let shape = Shape::checked(width, height, self.channels, depth)?;
-        lossless::decode(packed, &shape).map(|frame| self.placed(frame))
+        lossless::decode(packed, &shape).map(|frame| self.to_planes(frame))
     }
 
     /// The words of a frame whose channels lie interleaved, in planes if the header says so, as `convert`
     /// takes them.
-    fn placed(&self, frame: Vec<u8>) -> Vec<u8> {
+    fn to_planes(&self, frame: Vec<u8>) -> Vec<u8> {
         if !self.planar {
             return frame;
         }
@@ -189,7 +189,7 @@ impl Fragments {
     /// # Errors
     /// A damaged file.
     pub fn read(source: &Source, mut at: u64) -> Result<Fragments> {
-        let mut found = Fragments {
+        let mut fragments = Fragments {
             spans: Vec::new(),
             start: 0,
             table: Vec::new(),
@@ -215,14 +215,14 @@ impl Fragments {
                 let mut table = vec![0; length as usize];
                 source.read_at(&mut table, at + 8)?;
                 let table = table.as_chunks().0.iter();
-                found.table = table.map(|&word| u32::from_le_bytes(word)).collect();
-                found.start = end;
+                fragments.table = table.map(|&word| u32::from_le_bytes(word)).collect();
+                fragments.start = end;
             } else {
-                found.spans.push((at + 8, length));
+                fragments.spans.push((at + 8, length));
             }
             at = end;
         }
-        Ok(found)
+        Ok(fragments)
     }
 
     /// The bytes of a frame of `frames`.

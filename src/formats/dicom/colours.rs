@@ -25,7 +25,7 @@ pub enum Colours {
 
 impl Colours {
     /// The colours of a photometric interpretation; refuses others by name.
-    pub fn of(name: &str, coding: Coding) -> Result<Colours> {
+    pub fn from_name(name: &str, coding: Coding) -> Result<Colours> {
         Ok(match (name, coding) {
             ("MONOCHROME1", _) => Colours::Grey {
                 white_is_zero: true,

@@ -82,7 +82,7 @@ impl Header {
                 break;
             }
             let element = header.element(source, at)?;
-            at = header.take(source, &element, &[])?;
+            at = header.read_element(source, &element, &[])?;
         }
         let mut inflated = None;
         match &*header.syntax() {
@@ -103,7 +103,7 @@ impl Header {
         }
         while at + 8 <= source.len() && header.pixels.is_none() {
             let element = header.element(source, at)?;
-            at = header.take(source, &element, &[])?;
+            at = header.read_element(source, &element, &[])?;
         }
         Ok((header, inflated))
     }
@@ -191,8 +191,8 @@ impl Header {
         })
     }
 
-    /// Keeps an element or skips it, inside these sequences; returns the offset behind it.
-    fn take(&mut self, source: &Source, element: &Element, inside: &[Tag]) -> Result<u64> {
+    /// Keeps or skips an element that is inside these sequences; returns the offset after it.
+    fn read_element(&mut self, source: &Source, element: &Element, inside: &[Tag]) -> Result<u64> {
         let Element {
             tag, length, at, ..
         } = *element;
@@ -283,7 +283,7 @@ impl Header {
                 if element.tag == END_OF_ITEM {
                     break;
                 }
-                at = self.take(source, &element, inside)?;
+                at = self.read_element(source, &element, inside)?;
             }
         }
         Ok(at)

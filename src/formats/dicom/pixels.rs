@@ -53,7 +53,7 @@ impl Stored {
             number.with_context(|| format!("its {name} (0028,{element:04X}) is missing"))
         };
         let name = header.text((0x28, 4)).unwrap_or_default();
-        let colours = Colours::of(&name, coding)?;
+        let colours = Colours::from_name(&name, coding)?;
         let channels = usize::from(number(2, "SamplesPerPixel")?);
         ensure!(
             channels == colours.channels(),

@@ -38,7 +38,7 @@ impl Stored {
         if whole(slope) && whole(intercept) && slope != 0.0 && !differing && self.channels == 1 {
             let identity = (self.slope, self.intercept);
             (self.slope, self.intercept) = (slope as i64, intercept as i64);
-            values = self.fitting(source, pages)?;
+            values = self.narrowest_type(source, pages)?;
             if values.is_none() {
                 (self.slope, self.intercept) = identity;
             }
@@ -60,7 +60,7 @@ impl Stored {
 
     /// The narrowest type of at least the samples' own depth that holds all values that samples of so
     /// many bits can have, or else all that they do have.
-    fn fitting(&self, source: &Source, pages: usize) -> Result<Option<Values>> {
+    fn narrowest_type(&self, source: &Source, pages: usize) -> Result<Option<Values>> {
         let possible = if self.signed {
             (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
         } else {
@@ -93,13 +93,13 @@ impl Stored {
             });
             types.next()
         };
-        // 32 bits are few programs' type, so that what the samples really are is looked at first.
-        let of_bits = narrowest(rescaled(possible), Depth::Sixteen);
-        if of_bits.is_some() || self.coding != Coding::None {
-            return Ok(of_bits.or_else(|| narrowest(rescaled(possible), Depth::ThirtyTwo)));
+        // Few programs support 32 bits, so the actual samples are inspected first.
+        let possible_type = narrowest(rescaled(possible), Depth::Sixteen);
+        if possible_type.is_some() || self.coding != Coding::None {
+            return Ok(possible_type.or_else(|| narrowest(rescaled(possible), Depth::ThirtyTwo)));
         }
-        let found = self.extremes(source, pages)?;
-        Ok(narrowest(rescaled(found), Depth::ThirtyTwo))
+        let extremes = self.extremes(source, pages)?;
+        Ok(narrowest(rescaled(extremes), Depth::ThirtyTwo))
     }
 
     /// The smallest and the largest sample of all frames.

@@ -52,7 +52,12 @@ impl Exposures {
 
     /// Makes the records of the first image true of a projection of all of them, or leaves them out and says
     /// so.
-    pub fn follow(&self, metadata: &mut Metadata, is_sum: bool, diagnostics: &mut Diagnostics) {
+    pub fn update_records(
+        &self,
+        metadata: &mut Metadata,
+        is_sum: bool,
+        diagnostics: &mut Diagnostics,
+    ) {
         let Own::Fits(records) = &mut metadata.own else {
             return;
         };

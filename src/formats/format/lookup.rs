@@ -41,7 +41,7 @@ pub fn of_content(source: &Source) -> Result<&'static Format> {
     if let Some(format) = format {
         return Ok(format);
     }
-    match foreign::of(source)? {
+    match foreign::identify(source)? {
         Some(foreign) => bail!(
             "it is {}, which is not read (`gpuimg formats` lists what is): {}",
             foreign.name,

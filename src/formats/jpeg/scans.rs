@@ -1,7 +1,7 @@
 //! Sequential JPEG whose components lie in scans of their own (ITU-T T.81, section A.2): `zune-jpeg` loses those that are
 //! subsampled from row to row, and refuses other orders of them. `jpeg-decoder` reads them.
 
-use crate::formats::said;
+use crate::formats::library_errors;
 use anyhow::{Context, Result, ensure};
 use jpeg_decoder::{ColorTransform, Decoder, PixelFormat};
 
@@ -39,7 +39,7 @@ pub fn are_separate(file: &[u8]) -> bool {
 /// Damaged data, and a larger image.
 pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
     let mut decoder = Decoder::new(file);
-    let said = |error| said::cause(error, file.len() as u64);
+    let said = |error| library_errors::translate(error, file.len() as u64);
     decoder.read_info().map_err(said)?;
     let info = decoder.info().context("its size is unknown")?;
     let (width, height) = (usize::from(info.width), usize::from(info.height));
@@ -72,7 +72,7 @@ pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
 /// Damaged data.
 pub fn decode_inks(file: &[u8], adobe: Option<u8>) -> Result<Vec<u8>> {
     let mut decoder = Decoder::new(file);
-    let said = |error| said::cause(error, file.len() as u64);
+    let said = |error| library_errors::translate(error, file.len() as u64);
     decoder.read_info().map_err(said)?;
     decoder.set_color_transform(match adobe {
         Some(2) => ColorTransform::YCCK,

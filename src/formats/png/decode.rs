@@ -18,7 +18,7 @@ use super::neutral;
 use crate::deflate::inflate::parallel;
 use crate::formats::Decoder;
 use crate::formats::error_policy::ErrorPolicy;
-use crate::formats::format::{PageSurvey, TakeRows};
+use crate::formats::format::{PageSurvey, RowSink};
 use crate::formats::packed::{Packed, Unsuited};
 use crate::image::metadata::{self, Diagnostics, Metadata};
 use crate::image::{Image, Shape};
@@ -145,7 +145,7 @@ impl Decoder for PngDecoder<'_> {
         self.prelude.needs_no_expansion() && !self.prelude.header.interlaced
     }
 
-    fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
+    fn rows(&self, plainly: bool, take: &mut RowSink) -> Result<()> {
         let (header, prelude) = (&self.prelude.header, &self.prelude);
         let layout = RowLayout::new(&self.shape);
         if let (Some(index), false) = (&prelude.index, plainly) {
@@ -189,7 +189,7 @@ impl Decoder for PngDecoder<'_> {
         }
         // The library accepts a stream without its end and its Adler-32, so the stream is checked first.
         let check = ScanlineInflater::new(data).inflate_all(header.scanline_bytes()?, |_| Ok(()));
-        policy.take(check)?;
+        policy.accept(check)?;
         library::decode(self.source, self.shape, policy)
     }
 }
@@ -205,7 +205,7 @@ impl PngDecoder<'_> {
         let mut rows = Unfilterer::new(samples.as_bytes_mut(), layout);
         let inflated = self.inflate_serially(data, |bytes| rows.push(bytes));
         if inflated.is_err() {
-            policy.take(inflated)?;
+            policy.accept(inflated)?;
             samples = policy.samples(&self.shape)?;
             let mut rows = Unfilterer::new(samples.as_bytes_mut(), layout);
             prefix::fill(self.source, &self.prelude, &mut rows)?;

@@ -147,7 +147,7 @@ impl Decoder for PlainDecoder<'_> {
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = policy.samples(&self.shape)?;
-        policy.take(self.read(&mut samples))?;
+        policy.accept(self.read(&mut samples))?;
         Ok(Image::new(self.shape, samples))
     }
 }

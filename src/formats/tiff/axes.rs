@@ -82,7 +82,7 @@ fn imagej_axes(text: &str, pages: usize) -> Result<Axes> {
 pub fn select(fields: &mut Vec<Field>, order: Order, part: &Part, diagnostics: &mut Diagnostics) {
     let new = description(fields).and_then(|text| {
         if text.starts_with("ImageJ=") {
-            Some(imagej_of(text, part))
+            Some(imagej_part(text, part))
         } else {
             ome::select(text, part)
         }
@@ -114,8 +114,8 @@ pub fn select(fields: &mut Vec<Field>, order: Order, part: &Part, diagnostics: &
     }
 }
 
-/// ImageJ's lines with the number of pages on each axis of a part.
-fn imagej_of(text: &str, part: &Part) -> String {
+/// ImageJ's lines for a part of a stack: the number of its pages, and on each axis.
+fn imagej_part(text: &str, part: &Part) -> String {
     let axes = part.axes();
     let several = axes.0.iter().filter(|(_, size)| *size > 1).count();
     let pages = axes.pages().unwrap_or(0);
@@ -160,7 +160,7 @@ pub fn collapse(
 ) {
     let new = description(fields).and_then(|text| {
         if text.starts_with("ImageJ=") {
-            Some(imagej_without(text, axis, images))
+            Some(imagej_collapsed(text, axis, images))
         } else {
             ome::collapse(text, axis)
         }
@@ -183,7 +183,7 @@ pub fn collapse(
     }
 }
 
-fn imagej_without(text: &str, axis: Axis, images: usize) -> String {
+fn imagej_collapsed(text: &str, axis: Axis, images: usize) -> String {
     let own: &[&str] = match axis {
         Axis::Z => &["slices", "spacing"],
         Axis::T => &["frames", "finterval", "fps"],

@@ -10,7 +10,7 @@ use super::unpack::Method;
 use super::ycbcr::Ycbcr;
 use crate::formats::jpeg::baseline::{Baseline, Expected};
 use crate::formats::jpeg::{colours, scans};
-use crate::formats::said;
+use crate::formats::library_errors;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// The most bytes of JPEG tables, which are far shorter.
@@ -165,8 +165,12 @@ impl JpegImage {
                 strict: true,
             };
             let file = colours::without_odd_adobe(&file);
-            let cause =
-                |error| anyhow!("its JPEG image: {}", said::cause(error, file.len() as u64));
+            let cause = |error| {
+                anyhow!(
+                    "its JPEG image: {}",
+                    library_errors::translate(error, file.len() as u64)
+                )
+            };
             let mut image = Baseline::open(&file, expected).map_err(cause)?;
             let info = image.decoder.info().context("its size is unknown")?;
             let components = match image.output.num_components() {

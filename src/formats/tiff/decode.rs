@@ -17,8 +17,8 @@ use rayon::prelude::*;
 /// the error policy is to go on, all are recorded, and unreadable parts of `bytes` are left
 /// unchanged.
 pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy) -> Result<()> {
-    if page.is_stored() && !policy.goes_on() {
-        return stored(source, page, bytes);
+    if page.is_stored() && !policy.accepts_damage() {
+        return read_stored(source, page, bytes);
     }
     chunks(source, page, 0, bytes, policy)
 }
@@ -52,7 +52,7 @@ pub fn chunks(
 }
 
 /// Reads uncompressed strips straight into place, adjacent ones with one call.
-fn stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
+fn read_stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
     let mut runs: Vec<(u64, &mut [u8])> = Vec::new();
     let mut rest = &mut *bytes;
     let mut i = 0;
@@ -114,7 +114,7 @@ fn band(
                 };
                 planes.into_iter().find_map(|plane| {
                     let i = (plane * page.down() + down) * across + x;
-                    worker.aside(i, plane, chunk, &mut place).err()
+                    worker.copy_chunk(i, plane, chunk, &mut place).err()
                 })
             },
         )
@@ -162,7 +162,7 @@ impl<'a> Worker<'a> {
         // No sane encoder doubles its input: a stated length far beyond that is not worth its
         // memory.
         let mut len = len.min(2 * out.len() as u64 + 65536);
-        if self.policy.goes_on() {
+        if self.policy.accepts_damage() {
             len = len.min(self.source.len().saturating_sub(offset));
         }
         self.packed.resize(len as usize, 0);
@@ -187,7 +187,7 @@ impl<'a> Worker<'a> {
                 None => self.unpacker.unpack(&self.packed, out, chunk_bytes),
             })
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
-        self.policy.take(unpacked)?;
+        self.policy.accept(unpacked)?;
         if let Some(predictor) = page.predictor.filter(|_| page.coded.is_none()) {
             page.undo(predictor, out);
         } else if form.has_whole_samples() {
@@ -202,7 +202,7 @@ impl<'a> Worker<'a> {
 
     /// Unpacks chunk `i` into the buffer `chunk` and copies the part inside the image, the samples
     /// of `plane`, to its rows.
-    fn aside(
+    fn copy_chunk(
         &mut self,
         i: usize,
         plane: usize,

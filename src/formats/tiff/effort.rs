@@ -30,20 +30,20 @@ impl Effort {
     ///
     /// # Errors
     /// Those of the compressor.
-    pub fn of(compression: Compression, samples: &[Vec<u8>]) -> Result<Effort> {
+    pub fn choose(compression: Compression, samples: &[Vec<u8>]) -> Result<Effort> {
         if matches!(compression, Compression::None | Compression::Lzw) {
             return Ok(Effort::Little);
         }
-        let made = |effort| -> Result<usize> {
+        let packed_size = |effort| -> Result<usize> {
             let mut packer = Packer::new(compression, effort)?;
             let packed = samples.iter().map(|sample| Ok(packer.pack(sample)?.len()));
             packed.sum()
         };
-        let most = made(Effort::Much)?;
+        let most = packed_size(Effort::Much)?;
         let most = most + most / PART;
-        Ok(if made(Effort::Little)? <= most {
+        Ok(if packed_size(Effort::Little)? <= most {
             Effort::Little
-        } else if made(Effort::Some)? <= most {
+        } else if packed_size(Effort::Some)? <= most {
             Effort::Some
         } else {
             Effort::Much
@@ -52,7 +52,7 @@ impl Effort {
 }
 
 /// The strips of an image that has `strips` of them in which samples are taken, evenly spread.
-pub fn places(strips: usize) -> impl Iterator<Item = usize> {
+pub fn sampled_strips(strips: usize) -> impl Iterator<Item = usize> {
     let samples = SAMPLES.min(strips);
     (0..samples).map(move |i| (2 * i + 1) * strips / (2 * samples))
 }
@@ -62,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_apart_and_there() {
-        assert_eq!(Vec::from_iter(places(1)), [0]);
-        assert_eq!(Vec::from_iter(places(3)), [0, 1, 2]);
-        assert_eq!(Vec::from_iter(places(32)), [4, 12, 20, 28]);
-        assert_eq!(places(0).count(), 0);
+    fn sampled_strips_are_spread_evenly() {
+        assert_eq!(Vec::from_iter(sampled_strips(1)), [0]);
+        assert_eq!(Vec::from_iter(sampled_strips(3)), [0, 1, 2]);
+        assert_eq!(Vec::from_iter(sampled_strips(32)), [4, 12, 20, 28]);
+        assert_eq!(sampled_strips(0).count(), 0);
     }
 
     #[test]
@@ -85,19 +85,19 @@ mod tests {
                 .copied(),
         );
         for compression in [Compression::Deflate, Compression::Zstd] {
-            let of = |bytes: &Vec<u8>| {
-                Effort::of(compression, std::slice::from_ref(bytes)).expect("packed")
+            let chosen = |bytes: &Vec<u8>| {
+                Effort::choose(compression, std::slice::from_ref(bytes)).expect("packed")
             };
-            assert_eq!(of(&noise), Effort::Little, "{compression:?}");
+            assert_eq!(chosen(&noise), Effort::Little, "{compression:?}");
             let packed = |effort| {
                 Packer::new(compression, effort)
                     .and_then(|mut it| it.pack(&text))
                     .expect("packed")
                     .len()
             };
-            let (chosen, much) = (packed(of(&text)), packed(Effort::Much));
+            let (little, much) = (packed(chosen(&text)), packed(Effort::Much));
             assert!(
-                chosen <= much + much / PART && chosen < text.len() / 4,
+                little <= much + much / PART && little < text.len() / 4,
                 "{compression:?}"
             );
         }

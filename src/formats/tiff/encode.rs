@@ -63,7 +63,7 @@ impl Encoder for TiffEncoder<'_> {
         self.end = at + self.directory(&open).bytes.len() as u64;
         open.spans.clear();
         let samples = trial.iter().map(|rows| {
-            let rows = of_file(Cow::Borrowed(rows), metadata.signed);
+            let rows = to_file(Cow::Borrowed(rows), metadata.signed);
             let mut sample = Vec::new();
             let raw = rows.samples().as_bytes();
             differences(raw, &mut sample, &open.layout, shape, self.order);
@@ -71,7 +71,7 @@ impl Encoder for TiffEncoder<'_> {
             sample
         });
         let samples: Vec<Vec<u8>> = samples.collect();
-        open.effort = Effort::of(self.compression, &samples)?;
+        open.effort = Effort::choose(self.compression, &samples)?;
         if self.compression == Compression::None {
             self.target.reserve(self.end + shape.bytes() as u64)?;
         }
@@ -91,13 +91,13 @@ impl Encoder for TiffEncoder<'_> {
         let (start, strip) = (self.end, layout.rows * layout.row);
         let mut spans = Vec::new();
         let mut end = start;
-        let mut place = |len: usize| {
+        let mut add_span = |len: usize| {
             spans.push((end, len as u64));
             end += len as u64;
         };
         if self.compression == Compression::None {
             let strips = band.samples().as_bytes().chunks(strip);
-            strips.for_each(|strip| place(strip.len()));
+            strips.for_each(|strip| add_span(strip.len()));
             let encoding = SampleEncoding {
                 depth: shape.depth,
                 order: self.order,
@@ -105,7 +105,7 @@ impl Encoder for TiffEncoder<'_> {
             };
             raw::write(self.target, start, band.samples(), encoding)?;
         } else {
-            let band = of_file(band, *signed);
+            let band = to_file(band, *signed);
             let strips: Vec<&[u8]> = band.samples().as_bytes().chunks(strip).collect();
             ordered(
                 strips.len(),
@@ -113,7 +113,7 @@ impl Encoder for TiffEncoder<'_> {
                 start,
                 || Strip::new(self.compression, *effort),
                 |i, strip| strip.fill(strips[i], layout, shape, self.order),
-                |strip, _| place(strip.packed.len()),
+                |strip, _| add_span(strip.packed.len()),
             )?;
         }
         self.end = end;
@@ -216,8 +216,8 @@ impl<'a> TiffEncoder<'a> {
         }
         let layout = Layout::new(shape);
         let some = effort::SAMPLE.div_ceil(layout.row);
-        let places = effort::places(layout.strips(shape));
-        let rows = places.map(|i| {
+        let strips = effort::sampled_strips(layout.strips(shape));
+        let rows = strips.map(|i| {
             let strip = i * layout.rows..((i + 1) * layout.rows).min(shape.height);
             let from = strip.start + (strip.len() - some.min(strip.len())) / 2;
             from..(from + some).min(strip.end)
@@ -269,7 +269,7 @@ impl<'a> TiffEncoder<'a> {
             number(tag::PLANAR_CONFIGURATION, SHORT, 1),
         ]);
         if self.compression != Compression::None {
-            let predictor = Predictor::of(shape.depth).tag();
+            let predictor = Predictor::for_depth(shape.depth).tag();
             fields.push(number(tag::PREDICTOR, SHORT, predictor));
         }
         let mut directory = lay(&mut fields, *at, self.order, self.big);
@@ -281,7 +281,7 @@ impl<'a> TiffEncoder<'a> {
 }
 
 /// Samples as they are in the file, but for their byte order, where they are compressed.
-fn of_file(mut image: Cow<Image>, signed: bool) -> Cow<Image> {
+fn to_file(mut image: Cow<Image>, signed: bool) -> Cow<Image> {
     let depth = image.shape().depth;
     if signed || depth.is_float() {
         raw::all_to_file(image.to_mut().samples_mut(), depth, signed);
@@ -323,7 +323,7 @@ impl Strip {
 fn differences(raw: &[u8], out: &mut Vec<u8>, layout: &Layout, shape: &Shape, order: Order) {
     out.resize(raw.len(), 0);
     let (channels, depth) = (shape.channels, shape.depth);
-    match Predictor::of(depth) {
+    match Predictor::for_depth(depth) {
         Predictor::Samples => {
             predictor::apply(raw, out, layout.row, channels, depth);
             raw::reorder(out, depth, order);

@@ -39,7 +39,7 @@ pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool)
 
 /// The orientation, if the data have one.
 pub fn orientation(data: &[u8]) -> Option<u16> {
-    let exif = Raw::of(data)?;
+    let exif = Raw::parse(data)?;
     let entry = exif.orientation()?;
     // Negative numbers are none of the eight.
     let size = match exif.number(entry + 2, 2)? {
@@ -53,7 +53,7 @@ pub fn orientation(data: &[u8]) -> Option<u16> {
 
 /// Replaces the orientation, if the data have one.
 pub fn set_orientation(data: &mut [u8], orientation: u16) {
-    let place = Raw::of(data).and_then(|exif| Some((exif.order, exif.orientation()?)));
+    let place = Raw::parse(data).and_then(|exif| Some((exif.order, exif.orientation()?)));
     if let Some((order, entry)) = place {
         put(data, entry + 2, order, SHORT);
         data[entry + 8..entry + ENTRY].fill(0);
@@ -65,7 +65,7 @@ pub fn set_orientation(data: &mut [u8], orientation: u16) {
 /// one.
 pub fn drop_thumbnail(data: &mut [u8]) -> bool {
     let place = || {
-        let exif = Raw::of(data)?;
+        let exif = Raw::parse(data)?;
         let first = exif.number(4, 4)?;
         let next = first + 2 + exif.number(first, 2)? * ENTRY;
         (exif.number(next, 4)? > 0).then_some(next)
@@ -103,7 +103,7 @@ fn set_long(data: &mut [u8], entry: usize, order: Order, number: u32) {
 
 /// The order of bytes, and where the entries of the stored width and height are.
 fn sides(data: &[u8]) -> Option<(Order, [Option<usize>; 2])> {
-    let exif = Raw::of(data)?;
+    let exif = Raw::parse(data)?;
     let own = exif.entry(exif.number(4, 4)?, tag::EXIF)?;
     let own = exif.number(own + 8, 4)?;
     Some((exif.order, SIDES.map(|side| exif.entry(own, side))))
@@ -140,7 +140,7 @@ struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    fn of(data: &[u8]) -> Option<Raw<'_>> {
+    fn parse(data: &[u8]) -> Option<Raw<'_>> {
         let order = match data.get(..2)? {
             b"II" => Order::Little,
             b"MM" => Order::Big,

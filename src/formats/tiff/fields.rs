@@ -30,10 +30,8 @@ pub fn is_layout(tag: u16) -> bool {
     )
 }
 
-/// The program whose private field holds offsets into the file, which mean nothing in another file:
-/// MetaMorph's, Zeiss's (LSM), Olympus's (SIS).
-/// Olympus's (SIS).
-fn holder_of_places(tag: u16) -> Option<&'static str> {
+/// The name of a private field that holds offsets into the file, which mean nothing in another file.
+fn field_of_offsets(tag: u16) -> Option<&'static str> {
     match tag {
         33628..=33631 => Some("MetaMorph's own metadata (UIC, tags 33628 to 33631)"),
         34412 => Some("Zeiss's own metadata (LSM, tag 34412)"),
@@ -42,8 +40,8 @@ fn holder_of_places(tag: u16) -> Option<&'static str> {
     }
 }
 
-/// The meaning of the samples, without any descriptive field.
-pub fn meaning(form: &Form) -> Metadata {
+/// The metadata that follow from the type of the samples alone.
+pub fn from_form(form: &Form) -> Metadata {
     let scaled = form.bits < 8 && !form.palette;
     let short = form.bits > 8 && form.bits < 16;
     Metadata {
@@ -58,9 +56,9 @@ pub fn meaning(form: &Form) -> Metadata {
 
 /// Reads all metadata of a page.
 pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
-    let mut metadata = meaning(form);
+    let mut metadata = from_form(form);
     let mut cut = Vec::new();
-    let mut number = |tag| known(ifd.number(tag), &mut cut);
+    let mut number = |tag| or_cut(ifd.number(tag), &mut cut);
     let photometric = number(tag::PHOTOMETRIC);
     metadata.orientation = number(tag::ORIENTATION)
         .map(|value| value as u16)
@@ -82,7 +80,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         3 => Unit::Centimetre,
         _ => Unit::None,
     };
-    let mut fraction = |tag| known(ifd.fraction(tag), &mut cut);
+    let mut fraction = |tag| or_cut(ifd.fraction(tag), &mut cut);
     let fractions = fraction(tag::X_RESOLUTION).zip(fraction(tag::Y_RESOLUTION));
     metadata.resolution = fractions.map(|(x, y)| Resolution { x, y, unit });
     if ifd.count(tag::SUB_IFDS) > 0 {
@@ -100,7 +98,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         is_layout(tag) && !kept || of_ycbcr(tag)
     });
     fields.retain(|field| {
-        let holder = holder_of_places(field.tag);
+        let holder = field_of_offsets(field.tag);
         held.extend(holder);
         holder.is_none()
     });
@@ -110,7 +108,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         diagnostics.warnings.push(warning);
     }
     for field in lost {
-        tell_lost(field, diagnostics);
+        report_lost(field, diagnostics);
     }
     for sentence in cut {
         if !diagnostics.lost.contains(&sentence) {
@@ -125,7 +123,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
 }
 
 /// A value; `None` with the reason added to `cut` if it is not all in the file.
-fn known<T>(value: Result<Option<T>>, cut: &mut Vec<String>) -> Option<T> {
+fn or_cut<T>(value: Result<Option<T>>, cut: &mut Vec<String>) -> Option<T> {
     value.unwrap_or_else(|error| {
         cut.push(format!("{error:#}"));
         None
@@ -133,7 +131,7 @@ fn known<T>(value: Result<Option<T>>, cut: &mut Vec<String>) -> Option<T> {
 }
 
 /// Names a field that cannot be read: as damage if it is one that an output is to have.
-fn tell_lost(field: Lost, diagnostics: &mut Diagnostics) {
+fn report_lost(field: Lost, diagnostics: &mut Diagnostics) {
     match field.cut {
         Some(cut) if !field.is_inside && promised(field.tag).is_some() => {
             diagnostics.lost.push(cut);
@@ -165,8 +163,8 @@ pub fn without_axes(metadata: &mut Metadata) -> bool {
 
 /// Copies metadata about all pages from the first directory to a later page that lacks them: the
 /// first selected page describes the whole stack.
-pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
-    let text = known(first.text(tag::IMAGE_DESCRIPTION), &mut diagnostics.lost);
+pub fn add_from_first_page(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
+    let text = or_cut(first.text(tag::IMAGE_DESCRIPTION), &mut diagnostics.lost);
     let Some(text) = text else {
         return;
     };
@@ -188,7 +186,7 @@ pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics
     }
     let (described, lost) = first.fields(|tag| !of_all.contains(&tag));
     for field in lost {
-        tell_lost(field, diagnostics);
+        report_lost(field, diagnostics);
     }
     fields.extend(described);
     fields.sort_by_key(|field| field.tag);

@@ -13,21 +13,20 @@ pub const NODATA: u16 = 42113;
 /// Removes the items that are no longer true; returns whether any are left. A field that is not a
 /// list of items is removed if it could be untrue.
 pub fn update(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
-    let (turns, smaller) = (transform.changes_places(), transform.changes_size());
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let mut left_out: Vec<String> = Vec::new();
     let untrue = |item: &str| {
-        let of_values =
-            (is_of_values(item) && transform.changes_values()) || (is_statistic(item) && smaller);
-        let of_places = turns && is_of_places(item);
+        let is_untrue = (transform.changes_values() && describes_values(item))
+            || (transform.changes_size() && is_statistic(item))
+            || (transform.changes_places() && describes_positions(item));
         let name = attribute(item, "name").unwrap_or("an item");
-        if (of_values || of_places) && !left_out.iter().any(|known| known == name) {
+        if is_untrue && !left_out.iter().any(|known| known == name) {
             left_out.push(name.into());
         }
-        of_values || of_places
+        is_untrue
     };
     let Some(kept) = str::from_utf8(text)
         .ok()
@@ -51,7 +50,7 @@ pub fn update(field: &mut Field, transform: &Transform, diagnostics: &mut Diagno
 }
 
 /// Whether an item describes the meaning or the distribution of values.
-fn is_of_values(item: &str) -> bool {
+fn describes_values(item: &str) -> bool {
     let role = attribute(item, "role").unwrap_or_default();
     matches!(role, "scale" | "offset" | "unittype") || is_statistic(item)
 }
@@ -62,7 +61,7 @@ fn is_statistic(item: &str) -> bool {
 }
 
 /// Whether an item describes positions of pixels.
-fn is_of_places(item: &str) -> bool {
+fn describes_positions(item: &str) -> bool {
     matches!(
         attribute(item, "domain"),
         Some("RPC" | "GEOLOCATION" | "xml:GEOLOCATION")

@@ -65,9 +65,9 @@ pub fn update_xmp(fields: &mut [Field], orientation: Option<u16>, transform: &Tr
     }
 }
 
-/// Converts neutral items to fields; of two with the same tag the first counts. Calls `leave` with
+/// Converts neutral items to fields; of two with the same tag the first counts. Calls `leave_out` with
 /// the name of every item that has no field.
-pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
+pub fn from_items(items: Vec<Item>, leave_out: &mut dyn FnMut(String)) -> Own {
     // The file takes the byte order of the Exif data.
     let order = items.iter().rev().find_map(|item| match item {
         Item::Exif { big_endian, .. } => Some(*big_endian),
@@ -109,7 +109,7 @@ pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
                 add(PRIMARIES, RATIONAL, fractions(primaries));
             }
             Item::Exif { fields, .. } => exif = fields,
-            Item::Own(name) => leave(name),
+            Item::Own(name) => leave_out(name),
         }
     }
     exif.retain(|field| !fields.iter().any(|known| known.tag == field.tag));

@@ -19,7 +19,7 @@ pub enum Predictor {
 
 impl Predictor {
     /// The one that compressed pages of a depth are written with.
-    pub fn of(depth: Depth) -> Predictor {
+    pub fn for_depth(depth: Depth) -> Predictor {
         match depth {
             Depth::Float | Depth::Double => Predictor::Bytes,
             _ => Predictor::Samples,

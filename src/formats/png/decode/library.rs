@@ -2,7 +2,7 @@
 //! interlaced PNGs if `interlaced` fails.
 
 use crate::formats::error_policy::ErrorPolicy;
-use crate::formats::said;
+use crate::formats::library_errors;
 use crate::image::{Image, Samples, Shape};
 use crate::os::Source;
 use anyhow::{Result, anyhow, bail, ensure};
@@ -41,7 +41,7 @@ pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Ima
         );
         Ok(())
     });
-    policy.take(checked)?;
+    policy.accept(checked)?;
     if decoded != shape {
         let all = std::mem::replace(&mut samples, Samples::any(&shape)?);
         let pixels = all.as_bytes().chunks_exact(decoded.pixel_bytes());
@@ -62,7 +62,7 @@ fn cause(error: DecodingError, len: u64) -> anyhow::Error {
         // An error of the source is a complete message.
         DecodingError::IoError(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
         DecodingError::LimitsExceeded => anyhow!("the image does not fit in memory"),
-        other => said::cause(other, len),
+        other => library_errors::translate(other, len),
     }
 }
 

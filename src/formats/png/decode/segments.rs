@@ -11,7 +11,7 @@ use super::scanlines::{
 use super::unfilter::{RowLayout, Unfilterer};
 use super::unfilter_pixels::SUB;
 use crate::deflate::adler::combine;
-use crate::formats::format::TakeRows;
+use crate::formats::format::RowSink;
 use crate::os::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
@@ -36,7 +36,7 @@ pub fn rows(
     prelude: &Prelude,
     index: &[u8],
     layout: RowLayout,
-    take: &mut TakeRows,
+    take: &mut RowSink,
 ) -> Result<()> {
     let segments = IndexedSegments::new(source, prelude, index, layout)?;
     let (count, at_once) = (segments.positions.len(), 2 * rayon::current_num_threads());

@@ -1,10 +1,10 @@
-//! What libraries say of a file, in the words of this program: the one place where their messages end.
+//! Translates the error messages of libraries to those of this program. No message of a library is printed.
 
 use anyhow::{Error, anyhow};
 use std::fmt::Display;
 
-/// Parts of messages, and what they mean. The first that occurs decides.
-const KNOWN: [(&str, &str); 31] = [
+/// Parts of messages, and their translations. The first part that occurs decides.
+const TRANSLATIONS: [(&str, &str); 31] = [
     (
         "Extra bytes between headers",
         "it has bytes between its segments that belong to none (--keep-going passes over them)",
@@ -77,8 +77,8 @@ const KNOWN: [(&str, &str); 31] = [
     ("hecksum", "a checksum is wrong"),
 ];
 
-/// Parts of messages about data that end too early.
-const ENDED: [&str; 5] = [
+/// Parts of messages about truncated data.
+const TRUNCATED: [&str; 5] = [
     "failed to fill whole buffer",
     "unexpected end of file",
     "Not enough bytes",
@@ -86,18 +86,18 @@ const ENDED: [&str; 5] = [
     "No more bytes",
 ];
 
-/// An error of a library about a file of `len` bytes.
-pub fn cause(error: impl Display, len: u64) -> Error {
+/// Translates the error of a library about a file of `len` bytes.
+pub fn translate(error: impl Display, len: u64) -> Error {
     let text = error.to_string();
-    if ENDED.iter().any(|part| text.contains(part)) {
+    if TRUNCATED.iter().any(|part| text.contains(part)) {
         return anyhow!("truncated at byte {len}");
     }
-    let known = KNOWN.iter().find(|(part, _)| text.contains(part));
-    let words = known.map_or(
+    let translation = TRANSLATIONS.iter().find(|(part, _)| text.contains(part));
+    let message = translation.map_or(
         "its data are damaged, or of a kind that is not supported",
-        |known| known.1,
+        |(_, message)| message,
     );
-    anyhow!("{words}")
+    anyhow!("{message}")
 }
 
 #[cfg(test)]
@@ -133,8 +133,8 @@ mod tests {
                 "its data are damaged, or of a kind",
             ),
         ] {
-            let told = cause(message, 7).to_string();
-            assert!(told.starts_with(words), "{message}: {told}");
+            let translated = translate(message, 7).to_string();
+            assert!(translated.starts_with(words), "{message}: {translated}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::decode::{Worker, chunks};
 use super::page::{Page, Span};
 use crate::formats::error_policy::ErrorPolicy;
-use crate::formats::format::{TakeBlock, TakeRows};
+use crate::formats::format::{BlockSink, RowSink};
 use crate::formats::raw;
 use crate::image::{Image, Samples, Shape};
 use crate::os::Source;
@@ -29,7 +29,7 @@ pub fn has_blocks(page: &Page) -> bool {
 }
 
 /// Hands over the rows of a page that has blocks.
-pub fn blocks(source: &Source, page: &Page, take: &TakeBlock) -> Result<()> {
+pub fn blocks(source: &Source, page: &Page, sink: &BlockSink) -> Result<()> {
     let (shape, row) = (page.form.shape, page.row());
     let height = |i: usize| page.grid.height.min(shape.height - i * page.grid.height);
     let with_height = |height| Shape { height, ..shape };
@@ -43,7 +43,7 @@ pub fn blocks(source: &Source, page: &Page, take: &TakeBlock) -> Result<()> {
                     page.encoding().to_memory(bytes);
                     Ok(())
                 };
-                take(raw::read_image(
+                sink(raw::read_image(
                     source,
                     offset,
                     with_height(rows.len()),
@@ -59,7 +59,7 @@ pub fn blocks(source: &Source, page: &Page, take: &TakeBlock) -> Result<()> {
         |worker, i| {
             let mut samples = Samples::any(&with_height(height(i)))?;
             worker.chunk(i, samples.as_bytes_mut())?;
-            take(Image::new(with_height(height(i)), samples))
+            sink(Image::new(with_height(height(i)), samples))
         },
     );
     taken.collect()
@@ -82,11 +82,11 @@ fn rows_of_chunks(page: &Page) -> usize {
 }
 
 /// Hands over the rows of a page from top to bottom.
-pub fn rows(source: &Source, page: &Page, take: &mut TakeRows) -> Result<()> {
+pub fn rows(source: &Source, page: &Page, sink: &mut RowSink) -> Result<()> {
     let shape = page.form.shape;
     let row = shape.row() * shape.depth.bytes();
     if page.is_stored() && page.predictor.is_none() {
-        return stored(source, page, row, take);
+        return stored(source, page, row, sink);
     }
     let chunk = page.grid.height.min(shape.height);
     let together = rows_of_chunks(page);
@@ -95,13 +95,13 @@ pub fn rows(source: &Source, page: &Page, take: &mut TakeRows) -> Result<()> {
         let left = shape.bytes() - first * chunk * row;
         let rows = &mut memory[..left.min(together * chunk * row)];
         chunks(source, page, first, rows, &ErrorPolicy::default())?;
-        take(rows)?;
+        sink(rows)?;
     }
     Ok(())
 }
 
 /// As `rows`, for uncompressed strips, of which one may be the whole page.
-fn stored(source: &Source, page: &Page, row: usize, take: &mut TakeRows) -> Result<()> {
+fn stored(source: &Source, page: &Page, row: usize, sink: &mut RowSink) -> Result<()> {
     let (shape, height) = (page.form.shape, page.grid.height);
     let together = (TOGETHER / row).clamp(1, shape.height);
     let mut memory = vec![0; together * row];
@@ -120,7 +120,7 @@ fn stored(source: &Source, page: &Page, row: usize, take: &mut TakeRows) -> Resu
             page.encoding().to_memory(piece);
             Ok(())
         })?;
-        take(rows)?;
+        sink(rows)?;
     }
     Ok(())
 }
