@@ -73,7 +73,7 @@ PROSE
 
 # Phrases that newcomers could not read: not to be found in the documents, and in the sources and tests not in comments. The modules in
 # UNREAD have not been rewritten yet; take one out of the list when it is.
-UNREAD='^(src/(engine|gpu|formats)(/|\.rs)|docs/ARCHITECTURE\.md)'
+UNREAD='^(src/(engine|gpu)(/|\.rs)|src/formats/(png|gpu|packed|deflated)(/|\.rs)|docs/ARCHITECTURE\.md)'
 while read -r line; do
     pattern=${line%% => *}
     instead=${line#* => }

@@ -1,10 +1,10 @@
-//! The policy for damage: it ends the reading with an error, or is recorded while the rest is read.
+//! The policy for damage in a file: it is an error, or it is recorded and the rest of the file is read.
 
 use crate::image::{Samples, Shape};
 use anyhow::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// The policy for damage in a file, and the damage recorded so far if reading goes on.
+/// The policy for damage in a file, and the damage recorded so far.
 #[derive(Debug, Default)]
 pub struct ErrorPolicy {
     accepts_damage: bool,

@@ -1,9 +1,9 @@
 //! FITS (Flexible Image Transport System standard 4.0): images of 8, 16 and 32 bits, signed
 //! or not, and of floating point of 32 and 64 bits.
 //!
-//! The first image of the file is read; axes behind the second make pages. Rows keep their order in
-//! the file, in which NumPy and astropy see them too (viewers show the first row at the bottom). The
-//! other records of the header are kept in FITS files, but for those that an operation makes untrue.
+//! The first image of the file is read; axes after the second become pages. Rows keep the order of the file, as in NumPy
+//! and astropy (viewers show the first row at the bottom). FITS outputs keep the other records of the header, except those
+//! that an operation makes untrue.
 
 pub mod exposure;
 mod header;
@@ -73,7 +73,7 @@ fn add_stretch(own: &mut Own, text: &str) -> bool {
 /// The header of the first image, and whether something else follows it.
 fn first_image(source: &Source) -> Result<(Header, bool)> {
     let mut at = 0;
-    // More are a file that leads nowhere.
+    // A file with more parts is considered damaged.
     for _ in 0..1000 {
         let header = Header::read(source, at)?;
         let next = header.next()?;
@@ -112,7 +112,7 @@ fn layout(header: &Header) -> Result<Layout> {
         header.real("BSCALE")?.unwrap_or(1.0),
         header.real("BZERO")?.unwrap_or(0.0),
     );
-    // Half the range subtracted is how FITS has the other sign (section 5.2.5).
+    // FITS stores samples of the other sign with half the range subtracted (section 5.2.5).
     let (signed, scaled) = match (depth, scale) {
         (Depth::Eight, (1.0, -128.0)) => (true, false),
         (Depth::Sixteen, (1.0, 32768.0)) => (false, false),
@@ -122,7 +122,7 @@ fn layout(header: &Header) -> Result<Layout> {
     };
     let mut layout = Layout::new(shape, header.data);
     layout.pages = pages;
-    // Bytes are without sign in the file, words with: in memory both are without.
+    // In the file bytes are unsigned and words signed; in memory both are unsigned.
     layout.toggled = depth != Depth::Eight;
     let records = header
         .records

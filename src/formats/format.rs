@@ -47,8 +47,7 @@ pub struct Format {
     /// Converts another format's metadata (the third argument) to this format's own. Calls the fourth
     /// argument with the name of everything that this format cannot store.
     pub convert_metadata: fn(&Metadata, Own, &mut dyn FnMut(String)) -> Own,
-    /// Adds the text that records how values were stretched to metadata of this format. Returns whether
-    /// they can store it.
+    /// Adds the text that records how values were scaled to metadata of this format. Returns whether they can store it.
     pub add_stretch: fn(&mut Own, &str) -> bool,
 }
 
@@ -189,7 +188,7 @@ pub enum Field {
     Xmp,
     /// Keyword records of a FITS header.
     Records,
-    /// How `normalize` stretched the values.
+    /// How `normalize` scaled the values.
     Stretch,
 }
 

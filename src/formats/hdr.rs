@@ -1,8 +1,8 @@
 //! Radiance HDR (Greg Ward's "Real Pixels", Graphics Gems II, and Radiance's file formats): RGB with
-//! one exponent for the three, of which each mantissa m is m·2^(e − 136) exactly, a 32-bit float. The
-//! program that came first adds a half to m; other readers do not, and neither does this one.
+//! one shared exponent: a mantissa m stands for exactly m·2^(e − 136), a 32-bit float. The original program adds a half
+//! to m; other readers do not, and neither does this one.
 //!
-//! It is read here since the `image` crate counts the lengths of old runs without a bound.
+//! It has a reader of its own because the `image` crate adds up the lengths of old runs without a bound.
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Format};
@@ -120,14 +120,14 @@ impl Decoder for HdrDecoder<'_> {
         let mut failed = false;
         for (y, out) in keys.chunks_exact_mut(self.shape.row()).enumerate() {
             if !failed && let Err(error) = row(&mut input, &mut pixels) {
-                let place = |error| {
-                    if of_end(&error) {
+                let with_row = |error| {
+                    if is_end_of_file(&error) {
                         anyhow!("truncated at byte {} (row {y})", self.source.len())
                     } else {
                         anyhow!("row {y}: {error}")
                     }
                 };
-                policy.accept(Err(place(error)))?;
+                policy.accept(Err(with_row(error)))?;
                 failed = true;
             }
             if failed {
@@ -151,12 +151,12 @@ fn value(mantissa: u8, exponent: u8) -> f32 {
     }
 }
 
-fn of_end(error: &Error) -> bool {
+fn is_end_of_file(error: &Error) -> bool {
     let error = error.downcast_ref::<std::io::Error>();
     error.is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof)
 }
 
-/// Reads a row of pixels: each of the four bytes by itself in runs, or pixels one after the other.
+/// Reads a row of pixels: runs of each of the four bytes, or whole pixels.
 fn row(input: &mut impl Read, pixels: &mut [[u8; 4]]) -> Result<()> {
     let width = pixels.len();
     let first = four(input)?;
@@ -193,8 +193,8 @@ fn row(input: &mut impl Read, pixels: &mut [[u8; 4]]) -> Result<()> {
     Ok(())
 }
 
-/// A row of whole pixels, where 1, 1, 1, n stands for n times the pixel before; each further one
-/// directly behind for 256 times as many.
+/// Reads a row of whole pixels, where 1, 1, 1, n repeats the pixel before n times, and each further one directly after it
+/// 256 times as often.
 fn old_row(input: &mut impl Read, pixels: &mut [[u8; 4]], first: [u8; 4]) -> Result<()> {
     let (mut x, mut next, mut shift) = (0, Some(first), 0);
     while x < pixels.len() {

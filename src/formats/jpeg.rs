@@ -1,6 +1,6 @@
-//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey, RGB and CMYK. `zune-jpeg` decodes, `jpeg-decoder` what that crate gets wrong,
-//! `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read
-//! here, so that the shape is known before memory is taken, and damage is not passed over.
+//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey, RGB and CMYK. `zune-jpeg` decodes most files, `jpeg-decoder` those that it
+//! gets wrong, `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read
+//! here, so that the shape is known before memory is allocated, and damage is detected.
 
 pub(super) mod baseline;
 pub(super) mod colours;
@@ -34,10 +34,10 @@ const MOST_EXIF: usize = 65_500;
 /// The most bytes of an ICC profile: 255 segments of what remains beside their marks (ICC.1, annex B.4).
 const MOST_PROFILE: usize = 255 * (65_533 - 14);
 
-/// The longest side that is written: the format has 65535, but libjpeg, and with it most programs, reads no more than these.
+/// The longest side that is written. The format allows 65535, but libjpeg and most programs read no more than this.
 const LONGEST_SIDE: usize = 65_500;
 
-/// Files up to this many bytes are read into memory without asking how much there is.
+/// Files of up to this many bytes are read without checking how much memory is free.
 const ANY: u64 = 64 << 20;
 
 /// How near to the image a JPEG is, from 1 to 100, by libjpeg's scale of quantization tables.
@@ -149,7 +149,7 @@ struct JpegDecoder<'a> {
 }
 
 impl Decoder for JpegDecoder<'_> {
-    /// The library works on the whole file in memory, which so counts as metadata.
+    /// The library needs the whole file in memory, so its length counts as metadata.
     fn survey(&self, _page: usize) -> Result<PageSurvey> {
         Ok(PageSurvey {
             shape: self.markers.shape,
@@ -265,7 +265,7 @@ fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// A resolution in whole dots an inch or a centimetre (JFIF 1.02, APP0), if it has a unit.
+/// A resolution in whole dots per inch or centimetre (JFIF 1.02, APP0), if it has a unit.
 fn density(resolution: Resolution) -> Option<PixelDensity> {
     let rounded = |(n, d): (u32, u32)| {
         let half = u64::from(d / 2);

@@ -57,7 +57,7 @@ pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics:
     }
 }
 
-/// Moves the record of how values were stretched from the format's own metadata to `metadata.stretch`.
+/// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
 pub fn take_stretch(metadata: &mut Metadata) {
     let text = match &mut metadata.own {
         Own::Png(chunks) => png::neutral::take_stretch(chunks),
@@ -91,7 +91,7 @@ pub fn convert(
     let can = &format.capabilities;
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {
-        // The sign is meaningless once values are stretched.
+        // The sign is meaningless after values are scaled.
         metadata.signed = false;
     }
     let mut leave_out = |what: String| {

@@ -1,10 +1,9 @@
 //! NumPy's `.npy` (NumPy Enhancement Proposal 1, versions 1.0 to 3.0): integers of 8, 16 and 32
 //! bits and floating point of 32 and 64, in C order.
 //!
-//! An array's shape tells the image: (height, width), (height, width, channels), (pages, height,
-//! width) or (pages, height, width, channels), where channels are 1 to 4. A last axis of up to 4 of
-//! three axes is taken for channels. A second or fourth channel is opacity, as in imageio and
-//! Pillow.
+//! An array's shape is (height, width), (height, width, channels), (pages, height, width) or (pages, height, width,
+//! channels), with 1 to 4 channels. If the last of three axes is at most 4, it is the channels. A second or fourth channel
+//! is opacity, as in imageio and Pillow.
 
 use super::format::{Decoder, Format};
 use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
@@ -17,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 /// The first bytes of every file.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The most bytes of a header, which has as many as an array's type takes to write down.
+/// The most bytes of a header.
 const MOST: usize = 64 << 10;
 
 /// NumPy's array files.
@@ -58,15 +57,15 @@ fn header(source: &Source) -> Result<(String, u64)> {
     Ok((text, (start + length) as u64))
 }
 
-/// The text behind a key of the header.
+/// The text after a key of the header.
 fn value<'a>(text: &'a str, key: &str) -> Result<&'a str> {
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
-    let found = quoted.iter().find_map(|quoted| {
-        let (_, behind) = text.split_once(quoted)?;
-        behind.trim_start().strip_prefix(':')
+    let value = quoted.iter().find_map(|quoted| {
+        let (_, after) = text.split_once(quoted)?;
+        after.trim_start().strip_prefix(':')
     });
-    let found = found.with_context(|| format!("the header has no '{key}'"))?;
-    Ok(found.trim_start())
+    let value = value.with_context(|| format!("the header has no '{key}'"))?;
+    Ok(value.trim_start())
 }
 
 /// The layout that a header describes.
@@ -174,7 +173,7 @@ fn form(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
     if pages > 1 {
         axes.insert(0, pages);
     }
-    // Three axes of which the last has up to 4 places would be read as one image.
+    // Three axes with a last one of up to 4 would be read as one image.
     if shape.channels > 1 || (pages > 1 && shape.width <= 4) {
         axes.push(shape.channels);
     }
@@ -183,7 +182,7 @@ fn form(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
         "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
         axes.join(", ")
     );
-    // Spaces and a line end, so that samples begin at a multiple of 64.
+    // Padded with spaces and a line end, so that samples begin at a multiple of 64.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     let mut header = [&MAGIC[..], &[1, 0], &(length as u16).to_le_bytes()].concat();
     header.extend(format!("{text:<width$}\n", width = length - 1).bytes());

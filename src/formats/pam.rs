@@ -70,8 +70,8 @@ fn header(source: &Source) -> Result<(Shape, u16, u64)> {
             "MAXVAL" => maxval = Some(count()?),
             "TUPLTYPE" => tuple = Some(value.trim().to_owned()),
             "ENDHDR" => {
-                let needed = |found: Option<u64>, word| {
-                    found.with_context(|| format!("the header has no {word}"))
+                let needed = |value: Option<u64>, word| {
+                    value.with_context(|| format!("the header has no {word}"))
                 };
                 let maxval = maxval_of(needed(maxval, "MAXVAL")?)?;
                 let depth = needed(depth, "DEPTH")?;
@@ -93,14 +93,14 @@ fn header(source: &Source) -> Result<(Shape, u16, u64)> {
     )
 }
 
-/// The channels of so many samples a pixel, and checks that the tuple type says so too.
+/// The number of channels for `depth` samples per pixel, which must match the tuple type.
 fn channels(depth: u64, tuple: &str) -> Result<usize> {
     let expected = match tuple {
         "BLACKANDWHITE" | "GRAYSCALE" => 1,
         "BLACKANDWHITE_ALPHA" | "GRAYSCALE_ALPHA" => 2,
         "RGB" => 3,
         "RGB_ALPHA" => 4,
-        // Without a type the depth tells.
+        // Without a type, the depth decides.
         "" => depth,
         other => bail!("pixels of the type {other:?} are not supported (grey and RGB are)"),
     };

@@ -1,8 +1,8 @@
 //! PFM, the portable float map (Paul Debevec's page "PFM Portable FloatMap Image Format"): three lines of
 //! text, and 32-bit floating-point samples whose first row is the lowest.
 //!
-//! The third line is a number: below 0 where the least significant byte is first, and else a scale by
-//! which nothing says that samples are to be multiplied. They are taken as they are.
+//! The third line is a number. It is negative for little-endian samples; its absolute value is a scale, which nothing
+//! defines further. Samples are read without it.
 
 use super::format::{Capabilities, Decoder, Format};
 use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};

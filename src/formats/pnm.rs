@@ -116,7 +116,7 @@ pub(super) fn layout(shape: Shape, maxval: u16, start: u64) -> Layout {
     layout
 }
 
-/// Refuses a file that goes on with another image at `end`.
+/// Refuses a file with another image at `end`.
 ///
 /// # Errors
 /// Such a file.

@@ -2,10 +2,9 @@
 //! with or without alpha, 8, 16 and 32 bits, signed or not, or floating point, in strips or tiles, any
 //! number of pages.
 //!
-//! The directory is read here and not by the `tiff` crate. For speed, strips and tiles are unpacked
-//! in parallel, straight into the image, and uncompressed ones are read without a copy; for safety,
-//! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
-//! stays in the tests, as a second opinion.
+//! The decoder is not that of the `tiff` crate. For speed, strips and tiles are unpacked in parallel into the image, and
+//! uncompressed ones are read without a copy; for safety, nothing is allocated that the file cannot fill. The tests use the
+//! crate as a second opinion.
 
 pub(super) mod axes;
 mod coded;
@@ -143,13 +142,12 @@ fn add_stretch(own: &mut Own, text: &str) -> bool {
 struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
-    /// Images stored one after the other although the file has a directory only for the first
-    /// (`ImpliedPages`); 1 otherwise.
+    /// The number of images stored after the only directory of the file (`ImpliedPages`); 1 otherwise.
     frames: usize,
-    /// Pages that each directory stands for: its samples a pixel where they are no RGB, otherwise 1.
+    /// Pages that each directory stands for: its samples per pixel if they are not RGB, otherwise 1.
     bands: usize,
     index: usize,
-    /// The first selected page, whose metadata count for all pages.
+    /// The first selected page, whose metadata describe all pages.
     first: Option<usize>,
     page: Page,
     damaged: bool,
@@ -169,8 +167,7 @@ struct Directories<'a> {
 const KEPT_ENTRIES: usize = 1 << 16;
 
 impl<'a> TiffDecoder<'a> {
-    /// Reads and checks the directory of the first page, and follows the list of pages. With
-    /// `damaged`, the file may be cut off.
+    /// Reads and checks the directory of the first page, and the list of pages. With `damaged`, the file may be truncated.
     fn open(source: &'a Source, damaged: bool) -> Result<TiffDecoder<'a>> {
         let mut chain = Chain::read(source)?;
         if let Some(error) = chain.broken.take_if(|_| !damaged) {
@@ -364,7 +361,7 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
-        // What ended the list of pages early is damage of the file, and is reported with its first page.
+        // An error that ended the list of pages early is reported with the first page.
         if let Some(error) = self.chain.broken.take() {
             let count = self.chain.offsets.len();
             policy.accept(Err(anyhow!(

@@ -1,5 +1,5 @@
-//! What NRRD and MetaImage share: text headers of fields, axes of which the first is the fastest, and
-//! samples behind the header or in a file beside it.
+//! The common part of NRRD and MetaImage: text headers with fields, axes from the fastest to the slowest, and
+//! samples after the header or in a file beside it.
 
 use super::format::Decoder;
 use super::raster::{Coding, Layout, RasterDecoder, page_count};
@@ -45,22 +45,22 @@ impl Iterator for Lines {
     }
 }
 
-/// What a header says, in any order.
+/// The fields of a header.
 #[derive(Debug, Default)]
 pub struct Volume {
     /// The lengths of the axes, the fastest first.
     pub axes: Vec<u64>,
-    /// Samples a pixel.
+    /// Samples per pixel.
     pub channels: Option<u64>,
     /// The depth, and whether samples are integers with a sign.
     pub samples: Option<(Depth, bool)>,
-    /// How samples are stored, unless as they are in memory.
+    /// How samples are coded; `None` if they are stored as numbers.
     pub coding: Option<Coding>,
     /// The byte order of samples of more than 8 bits.
     pub order: Option<Order>,
     /// Bytes before the samples; `None`: the samples are the last bytes of the file.
     pub skip: Option<u64>,
-    /// Lines before the samples, in a file of their own or behind the header.
+    /// Lines before the samples, in their own file or after the header.
     pub line_skip: u64,
     /// The file beside this one that has the samples.
     pub file: Option<String>,
@@ -69,7 +69,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// A decoder for samples behind a header of so many bytes, or in their own file.
+    /// A decoder for samples after a header of so many bytes, or in their own file.
     ///
     /// # Errors
     /// Fields that are missing or say too much, and a truncated file.
@@ -92,7 +92,7 @@ impl Volume {
         let mut layout = Layout::new(shape, 0);
         layout.pages = page_count(&self.axes)?;
         layout.order = match (self.order, depth, self.coding) {
-            // Numbers in text have none, and are made bytes of this order.
+            // Numbers in text have no byte order; they are converted to bytes in this one.
             (_, _, Some(Coding::Text)) => Order::Little,
             (Some(order), _, _) => order,
             (None, Depth::Eight, _) => Order::Little,
@@ -126,14 +126,14 @@ impl Volume {
             Some(other) => (other, 0),
             None => (source, header),
         };
-        let start = behind_lines(data, start, self.line_skip)?;
+        let start = skip_lines(data, start, self.line_skip)?;
         let skipped = |skip: u64| start.checked_add(skip).context("too many bytes to skip");
         if let Some(coding) = self.coding {
             let skip = self.skip.with_context(|| {
                 format!("{coding} samples at the end of the file (byte skip -1) are not supported")
             })?;
             let start = match coding {
-                // Bytes are skipped once they are unpacked.
+                // The bytes are skipped after unpacking.
                 Coding::Gzip => {
                     layout.start = skip;
                     start
@@ -158,8 +158,8 @@ impl Volume {
     }
 }
 
-/// Offset of the byte behind so many lines.
-fn behind_lines(source: &Source, mut at: u64, lines: u64) -> Result<u64> {
+/// Offset of the byte after so many lines.
+fn skip_lines(source: &Source, mut at: u64, lines: u64) -> Result<u64> {
     let mut block = [0; 4096];
     let mut left = lines;
     while left > 0 {

@@ -1,4 +1,4 @@
-//! Compressed pixel data of a DICOM file (PS3.5, annex A.4): fragments, and what is in them.
+//! Compressed pixel data of a DICOM file (PS3.5, annex A.4): the fragments, and decoders for their content.
 
 use super::colours::Colours;
 use super::header::MOST;
@@ -20,7 +20,7 @@ pub enum Coding {
     Rle,
     /// JPEG, baseline and extended, of 8 bits.
     Jpeg,
-    /// JPEG with predictions and nothing lost (T.81, annex H), of up to 16 bits.
+    /// Lossless JPEG (T.81, annex H), of up to 16 bits.
     Lossless,
 }
 
@@ -46,7 +46,7 @@ impl Coding {
 }
 
 impl Stored {
-    /// The words of a compressed frame, as they would lie uncompressed.
+    /// Decodes the words of a compressed frame to those of an uncompressed one.
     ///
     /// # Errors
     /// Damaged data.
@@ -58,8 +58,8 @@ impl Stored {
         }
     }
 
-    /// Runs of bytes: a segment for each byte of a sample, the most significant one first, and for each
-    /// channel (PS3.5, annex G).
+    /// Decodes runs of bytes: there is a segment for each channel and each byte of a sample, the most significant
+    /// byte first (PS3.5, annex G).
     fn runs(&self, packed: &[u8]) -> Result<Vec<u8>> {
         let heads = packed.as_chunks::<4>().0.iter();
         let heads: Vec<usize> = heads
@@ -89,7 +89,7 @@ impl Stored {
                 "its segment {i} has {filled} of {pixels} bytes"
             );
             let (channel, weight) = (i / self.word(), i % self.word());
-            // Words lie with the least significant byte first, by channel or pixel.
+            // The least significant byte of a word is first; words are ordered by channel or by pixel.
             let first = self.word() - 1 - weight;
             let (first, step) = if self.planar {
                 (channel * pixels * self.word() + first, self.word())
@@ -104,15 +104,15 @@ impl Stored {
         Ok(frame)
     }
 
-    /// A JPEG image of 8 bits; its pixels lie interleaved, whatever the header says.
+    /// Decodes a JPEG image of 8 bits; its pixels are interleaved, whatever the header says.
     fn jpeg(&self, packed: &[u8]) -> Result<Vec<u8>> {
         ensure!(
             self.allocated == 8,
             "JPEG compression of samples in {} bits is not supported (8 are)",
             self.allocated
         );
-        // What the image itself says of its colours comes before what the header says of them, but a JPEG without Adobe's
-        // segment says nothing.
+        // The colours that the image states have precedence over those of the header, but a JPEG without Adobe's segment states
+        // none.
         let are_ycbcr = match colours::Colours::read(packed).adobe {
             Some(transform) => transform != 0,
             None => self.colours != Colours::Rgb,
@@ -144,7 +144,7 @@ impl Stored {
         Ok(self.to_planes(frame))
     }
 
-    /// A JPEG image of nothing lost, of up to 16 bits.
+    /// Decodes a lossless JPEG image of up to 16 bits.
     fn lossless(&self, packed: &[u8]) -> Result<Vec<u8>> {
         let depth = match self.allocated {
             8 => Depth::Eight,
@@ -158,8 +158,7 @@ impl Stored {
         lossless::decode(packed, &shape).map(|frame| self.to_planes(frame))
     }
 
-    /// The words of a frame whose channels lie interleaved, in planes if the header says so, as `convert`
-    /// takes them.
+    /// Puts the words of a frame with interleaved channels into planes if the header says so, as `convert` expects them.
     fn to_planes(&self, frame: Vec<u8>) -> Vec<u8> {
         if !self.planar {
             return frame;
@@ -171,15 +170,14 @@ impl Stored {
     }
 }
 
-/// Offsets and lengths of the fragments of pixel data, the table before them left out (PS3.5, A.4);
-/// and that table, offsets of frames from the first fragment on.
+/// The fragments of pixel data, and the table of offsets before them (PS3.5, A.4).
 #[derive(Debug)]
 pub struct Fragments {
     /// Each fragment's offset in the file and its length.
     pub spans: Vec<(u64, u64)>,
     /// Offset of the first fragment's item.
     pub start: u64,
-    /// Where frames begin, counted from `start`.
+    /// Where frames begin, in bytes after `start`.
     pub table: Vec<u32>,
 }
 
@@ -228,7 +226,7 @@ impl Fragments {
     /// The bytes of a frame of `frames`.
     ///
     /// # Errors
-    /// Fragments that do not say which frame they are of.
+    /// Fragments that cannot be assigned to frames.
     pub fn frame(&self, source: &Source, frame: usize, frames: usize) -> Result<Vec<u8>> {
         let spans: Vec<(u64, u64)> = if frames == 1 {
             self.spans.clone()
@@ -238,7 +236,7 @@ impl Fragments {
             let at = |frame: usize| self.table.get(frame).map(|&at| self.start + u64::from(at));
             let first = at(frame).context("its fragments do not say which frame they are of")?;
             let last = at(frame + 1).unwrap_or(u64::MAX);
-            // Offsets are those of items, whose values are 8 bytes behind.
+            // The table has offsets of items; their values begin 8 bytes later.
             let inside = |&&(at, _): &&(u64, u64)| (first..last).contains(&(at - 8));
             self.spans.iter().filter(inside).copied().collect()
         };

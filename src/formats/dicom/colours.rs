@@ -1,4 +1,4 @@
-//! Colours of a DICOM file: luma and chroma, and tables of colours, are made RGB (PS3.3, section C.7.6.3.1).
+//! Colours of a DICOM file: converts luma and chroma, and tables of colours, to RGB (PS3.3, section C.7.6.3.1).
 
 use super::coded::Coding;
 use super::header::Header;
@@ -15,7 +15,7 @@ pub enum Colours {
     /// The number of a colour in a table.
     Palette,
     Rgb,
-    /// Luma and chroma, which the decoder of JPEG makes RGB.
+    /// Luma and chroma, which the JPEG decoder converts to RGB.
     Jpeg,
     /// Luma and chroma.
     Ybr,
@@ -59,8 +59,8 @@ impl Colours {
     }
 }
 
-/// Makes pixels RGB that are luma and chroma of 8 bits. The equations of the standard (PS3.3, section C.7.6.3.1.2), solved
-/// for RGB and rounded.
+/// Converts luma and chroma of 8 bits to RGB. The equations are those of the standard (PS3.3, section C.7.6.3.1.2),
+/// solved for RGB and rounded.
 pub fn to_rgb(pixels: &mut [u8]) {
     let (pixels, _) = pixels.as_chunks_mut::<3>();
     pixels.par_iter_mut().for_each(|pixel| {
@@ -84,14 +84,14 @@ pub fn to_rgb(pixels: &mut [u8]) {
 #[derive(Debug)]
 pub struct Palette {
     depth: Depth,
-    /// The sample that stands for the first colour; lower ones do so, too.
+    /// The sample that stands for the first colour, as do all lower ones.
     first: i64,
     /// Red, green and blue; samples after the last one stand for the last one.
     colours: Vec<[u16; 3]>,
 }
 
 impl Palette {
-    /// Reads the table of samples that have a sign or not.
+    /// Reads the table for samples that are signed or not.
     ///
     /// # Errors
     /// A table that is missing, damaged or of a kind that is not supported.
@@ -127,7 +127,7 @@ impl Palette {
         let mut colours = vec![[0; 3]; count];
         for channel in 0..3 {
             let words = numbers(0x1201 + channel as u16).unwrap_or_default();
-            // Colours of 8 bits lie in words of their own, or two in each, the lower byte first.
+            // Each colour of 8 bits has a word of its own, or two share a word, the first in the lower byte.
             let halves: Vec<u16> = words
                 .iter()
                 .flat_map(|word| [word & 255, word >> 8])
@@ -173,14 +173,14 @@ impl Palette {
         }
     }
 
-    /// The coloured image of an image of indices, which have a sign or not.
+    /// Converts an image of indices, which are signed or not, to colours.
     ///
     /// # Errors
     /// No memory.
     pub fn expand(&self, indices: &Image, signed: bool) -> Result<Image> {
         let shape = self.shape(indices.shape());
         let mut samples = Samples::zeroed(&shape)?;
-        // As signed samples are in memory.
+        // Signed samples have this offset in memory.
         let zero = if signed {
             1i64 << (indices.shape().depth.bits() - 1)
         } else {

@@ -1,5 +1,5 @@
 //! The data set of a DICOM file (PS3.5, section 7; PS3.10, section 7): elements of a tag and a value,
-//! nested in sequences. Those that describe pixels are kept; all others are counted and skipped.
+//! nested in sequences. Elements that describe pixels are kept; all others are counted and skipped.
 
 use crate::formats::raw::Order;
 use crate::os::Source;
@@ -13,7 +13,7 @@ pub type Tag = (u16, u16);
 
 /// Pixel data.
 const PIXELS: Tag = (0x7FE0, 0x0010);
-/// What all frames have in common, and what each has for itself (PS3.3, C.7.6.16).
+/// The elements that all frames share, and those of each frame (PS3.3, C.7.6.16).
 const SHARED: Tag = (0x5200, 0x9229);
 const PER_FRAME: Tag = (0x5200, 0x9230);
 /// The beginning and the end of an item, and the end of a sequence.
@@ -21,7 +21,7 @@ const ITEM: Tag = (0xFFFE, 0xE000);
 const END_OF_ITEM: Tag = (0xFFFE, 0xE00D);
 const END_OF_SEQUENCE: Tag = (0xFFFE, 0xE0DD);
 
-/// The length of what ends with a delimiter.
+/// The length of a value that ends with a delimiter.
 const UNDEFINED: u32 = u32::MAX;
 /// The most elements of a file, the most levels of sequences, and the longest value that is kept.
 pub(super) const MOST: usize = 1 << 20;
@@ -29,7 +29,7 @@ const DEEPEST: usize = 16;
 const LONGEST: u32 = 1024;
 /// The longest table of colours: 65536 of 16 bits.
 const LONGEST_TABLE: u32 = 1 << 17;
-/// The most bytes that a byte of deflate data stands for.
+/// The most bytes that a byte of deflate data expands to.
 const EXPANSION: u64 = 1032;
 /// The transfer syntax of deflated data sets.
 const DEFLATED: &str = "1.2.840.10008.1.2.1.99";
@@ -39,7 +39,7 @@ const DEFLATED: &str = "1.2.840.10008.1.2.1.99";
 pub struct Header {
     /// The values of elements of pixels (group 0028), and the transfer syntax.
     values: HashMap<Tag, Vec<u8>>,
-    /// The elements of pixels that frames have for themselves, and that differ.
+    /// The elements of pixels that differ from frame to frame.
     differing: HashSet<Tag>,
     /// Offset of the pixel data, and their length unless they are in fragments.
     pub pixels: Option<(u64, Option<u64>)>,
@@ -52,7 +52,7 @@ pub struct Header {
     pub others: usize,
 }
 
-/// What stands before a value.
+/// The beginning of an element.
 struct Element {
     tag: Tag,
     /// The type of the value, if it is written.
@@ -74,7 +74,7 @@ impl Header {
             ..Header::default()
         };
         let mut at = 132;
-        // The file's own group is written one way; the rest as it says.
+        // The first group is always written in this way; it states how the others are.
         while at + 8 <= source.len() {
             let mut group = [0; 2];
             source.read_at(&mut group, at)?;
@@ -95,8 +95,8 @@ impl Header {
             _ => {}
         }
         let source = inflated.as_ref().unwrap_or(source);
-        // Some data sets have types of values where their transfer syntax has none, or the other way round. Without types there
-        // is the length of the first element, which is far less than two letters are as a number.
+        // Some data sets have types of values although their transfer syntax has none, or the other way round. Without types,
+        // the length of the first element is in their place, which is far less than two letters are as a number.
         let mut first = [0; 6];
         if source.read_up_to(&mut first, at)? == first.len() {
             header.explicit = first[4..].iter().all(u8::is_ascii_uppercase);
@@ -255,7 +255,7 @@ impl Header {
         Ok(end)
     }
 
-    /// Reads the items of a sequence, up to its end or its delimiter; returns the offset behind it.
+    /// Reads the items of a sequence, up to its end or its delimiter; returns the offset after it.
     fn sequence(
         &mut self,
         source: &Source,
@@ -290,7 +290,7 @@ impl Header {
     }
 }
 
-/// A deflated data set (PS3.5, section A.5), from `at` on: deflate data without a head or a checksum.
+/// Inflates the data set from `at` on (PS3.5, section A.5): deflate data without a header or checksum.
 fn inflate(source: &Source, at: u64) -> Result<Source> {
     let free = limits::free_memory();
     let length = source.len() - at;

@@ -1,4 +1,4 @@
-//! Samples of a DICOM file: how they lie in words.
+//! How a DICOM file stores samples in words.
 
 use super::coded::{Coding, Fragments};
 use super::colours::Colours;
@@ -21,9 +21,11 @@ pub struct Stored {
     /// Whether the samples of each channel lie together.
     pub(super) planar: bool,
     pub colours: Colours,
-    /// Bits of a word, and those of the sample in it, of which the highest has this number.
+    /// Bits of a word.
     pub(super) allocated: u32,
+    /// Bits of the sample in it.
     pub bits: u32,
+    /// The number of the sample's highest bit.
     pub(super) high: u32,
     /// Whether samples have a sign in the file.
     pub(super) signed: bool,
@@ -35,7 +37,7 @@ pub struct Stored {
     pub(super) coding: Coding,
     /// The fragments of compressed pixel data.
     pub fragments: Option<Fragments>,
-    /// A value is so many times the sample, and so much more.
+    /// A value is the sample times `slope` plus `intercept`.
     pub(super) slope: i64,
     pub(super) intercept: i64,
     /// The type of values in memory.
@@ -43,10 +45,10 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads how samples lie.
+    /// Reads how samples are stored.
     ///
     /// # Errors
-    /// What is missing or not supported.
+    /// Missing elements, and values that are not supported.
     pub fn read(header: &Header, coding: Coding, start: u64) -> Result<Stored> {
         let number = |element, name: &str| {
             let number = header.number((0x28, element));
@@ -139,7 +141,7 @@ impl Stored {
     #[inline(always)]
     pub(super) fn number(&self, word: &[u8]) -> i64 {
         let word = self.order.number(word) as u32;
-        // To the top, so that what is above is lost and the sign is where that of 32 bits is.
+        // Shifted to the top, the sample loses the bits above it, and its sign bit is that of 32 bits.
         let top = word << (31 - self.high);
         let down = 32 - self.bits;
         if self.signed {
@@ -230,7 +232,7 @@ impl Stored {
         Ok(())
     }
 
-    /// `convert` for words of a size that is known when this is compiled.
+    /// `convert` for words of `N` bytes.
     fn spread<const N: usize>(&self, words: &[[u8; N]], out: &mut [u8]) {
         let zero = match (self.values.depth, self.values.signed) {
             (_, false) => 0,

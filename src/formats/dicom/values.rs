@@ -1,5 +1,4 @@
-//! The values that samples of a DICOM file stand for: how they are rescaled, and the window of them that
-//! is to be shown.
+//! The values that samples of a DICOM file stand for: how they are rescaled, and which window of values is displayed.
 
 use super::coded::Coding;
 use super::header::Header;
@@ -11,8 +10,8 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 impl Stored {
-    /// Reads how samples become values, and chooses the type of these; returns whether they are not the
-    /// samples themselves. What makes no whole numbers is not applied, and `diagnostics` says so.
+    /// Reads how samples are rescaled to values, and chooses the type of the values; returns whether they differ from the
+    /// samples. A rescaling that does not yield integers is not applied, with a warning in `diagnostics`.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -58,8 +57,8 @@ impl Stored {
         Ok(values.is_some())
     }
 
-    /// The narrowest type of at least the samples' own depth that holds all values that samples of so
-    /// many bits can have, or else all that they do have.
+    /// The narrowest type, not narrower than the samples, that holds all possible values of samples of so many bits, or
+    /// if there is none, all values of the actual samples.
     fn narrowest_type(&self, source: &Source, pages: usize) -> Result<Option<Values>> {
         let possible = if self.signed {
             (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
@@ -125,8 +124,7 @@ impl Stored {
             .map(|(min, max)| if min > max { (0, 0) } else { (min, max) })
     }
 
-    /// The smallest and the largest value of the window (PS3.3, C.11.2.1.2), in samples as they are in
-    /// memory, rounded.
+    /// The smallest and the largest value of the window (PS3.3, C.11.2.1.2), in units of the samples in memory, rounded.
     pub fn window(&self, header: &Header) -> Option<(i64, i64)> {
         let first = |element| header.decimals((0x28, element))?.first().copied();
         let (center, width) = (first(0x1050)?, first(0x1051)?);
@@ -138,7 +136,7 @@ impl Stored {
             Some("LINEAR_EXACT") => (center - width / 2.0, center + width / 2.0),
             Some(_) => return None,
         };
-        // Values that are not made of the samples are brought back to them.
+        // If the samples are not rescaled, the window is converted back to samples.
         let slope = first(0x1053).unwrap_or(1.0);
         let (slope, intercept) = if self.slope == slope as i64 && slope.fract() == 0.0 {
             (1.0, 0.0)

@@ -1,5 +1,5 @@
-//! How long the images of a set were exposed, as far as their headers say it: a sum has the time of all of
-//! them, and any other projection that of each.
+//! The exposure times of a set of images, as far as their headers state them: a sum has the total time of all images, any
+//! other projection the time of each.
 
 use super::header;
 use crate::image::metadata::{Diagnostics, Metadata, Own, Record};
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 /// Keywords of a time of exposure in seconds: XPOSURE is that of the standard (section 9).
 const KEYWORDS: [&str; 3] = ["EXPTIME", "EXPOSURE", "XPOSURE"];
 
-/// Nanoseconds in a second: totals are in whole ones, so that no order of the images changes them.
+/// Nanoseconds in a second. Totals are whole nanoseconds, so that the order of the images does not change them.
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// The times of exposure of one image or of several, by keyword, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exposures {
-    /// Of all images together; `None` if one does not say it.
+    /// The total of all images; `None` if one has none.
     total: [Option<u64>; 3],
-    /// Of each image; `None` if they differ, or one does not say it.
+    /// The time of each image; `None` if they differ, or one has none.
     each: [Option<u64>; 3],
 }
 
 impl Exposures {
-    /// Those of a page. A header of several pages does not say whether its time is that of a page or of all,
-    /// and so the total of such pages is not known.
+    /// The times of a page. A header of several pages does not state whether its time is that of one page or of all, so the
+    /// total is unknown.
     pub fn new(metadata: &Metadata, is_only_page: bool) -> Exposures {
         let Own::Fits(records) = &metadata.own else {
             return Exposures::default();
@@ -37,7 +37,7 @@ impl Exposures {
         Exposures { total, each }
     }
 
-    /// Adds those of other images.
+    /// Adds the times of other images.
     #[must_use]
     pub fn join(&self, other: &Exposures) -> Exposures {
         let mut joined = Exposures::default();
@@ -50,8 +50,7 @@ impl Exposures {
         joined
     }
 
-    /// Makes the records of the first image true of a projection of all of them, or leaves them out and says
-    /// so.
+    /// Makes the records of the first image true of a projection of all images, or removes them with a warning.
     pub fn update_records(
         &self,
         metadata: &mut Metadata,
@@ -87,15 +86,15 @@ impl Exposures {
     }
 }
 
-/// The time in a record; `None` if it is no number, or none that a time can be.
+/// The time in a record; `None` if it is not a plausible number.
 fn nanoseconds(record: &Record) -> Option<u64> {
     let seconds = header::number(header::value_of(record)?)?;
-    // Up to 31 years: their nanoseconds fit.
+    // Up to 31 years: the nanoseconds fit into 64 bits.
     let is_time = (0.0..1e9).contains(&seconds);
     is_time.then(|| (seconds * NANOSECONDS as f64).round() as u64)
 }
 
-/// A record with another time, and with its comment as far as there is room.
+/// A record with another time, and its comment cut to the length of a record.
 fn with_time(record: &Record, nanoseconds: u64) -> Record {
     let (whole, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
     let digits = format!("{rest:09}");
@@ -105,7 +104,7 @@ fn with_time(record: &Record, nanoseconds: u64) -> Record {
     };
     let keyword = header::keyword(record);
     let mut bytes = format!("{keyword:<8}= {:>20}", format!("{whole}.{fraction}")).into_bytes();
-    // A number has no slash.
+    // The comment begins with a slash; a number has none.
     if let Some(at) = record.iter().position(|&byte| byte == b'/') {
         bytes.push(b' ');
         bytes.extend(&record[at..]);

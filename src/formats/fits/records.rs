@@ -1,4 +1,4 @@
-//! The kinds of records, by what makes them untrue.
+//! Classifies the records of a header by the operations that make them untrue.
 
 use super::header::keyword;
 use crate::image::metadata::{Diagnostics, Effect, Record, Transform};
@@ -6,13 +6,13 @@ use crate::image::metadata::{Diagnostics, Effect, Record, Transform};
 /// What a record describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The layout of the data, which the output has anew.
+    /// The layout of the data, which the output states anew.
     Layout,
     /// How values follow from samples: BSCALE and BZERO.
     Scale,
     /// Values: their unit, their range.
     Values,
-    /// Where pixels lie: in the sky, on the detector.
+    /// Positions of pixels: in the sky, on the detector.
     Places,
     /// Anything else.
     Other,
@@ -28,8 +28,8 @@ const VALUES: [&str; 7] = [
     "BUNIT", "BLANK", "DATAMIN", "DATAMAX", "SATURATE", "GAIN", "RDNOISE",
 ];
 
-/// What keywords of places begin with (section 8; detector sections by the NOAO convention). A digit
-/// follows, or the indices of a matrix.
+/// Prefixes of keywords of positions (section 8; detector sections by the NOAO convention). A digit or the indices of a
+/// matrix follow.
 const PLACES: [&str; 19] = [
     "CTYPE", "CUNIT", "CRVAL", "CRPIX", "CDELT", "CROTA", "CD", "PC", "PV", "PS", "CRDER", "CSYER",
     "LTV", "LTM", "A_", "B_", "AP_", "BP_", "WAT",
@@ -39,16 +39,16 @@ const SECTIONS: [&str; 8] = [
     "WCSAXES", "LONPOLE", "LATPOLE", "DATASEC", "TRIMSEC", "BIASSEC", "CCDSEC", "DETSEC",
 ];
 
-/// The keyword of how values were stretched.
+/// The keyword of the record of how values were scaled.
 const STRETCH: &str = "GPUIMG";
 
-/// The record of how values were stretched; `None` of a text that is longer than a record.
+/// The record of how values were scaled; `None` if the text is longer than a record.
 pub fn stretch(text: &str) -> Option<Record> {
     let record = format!("{:<80}", format!("{STRETCH:<8}= '{text:<8}'"));
     record.into_bytes().try_into().ok()
 }
 
-/// Takes the records of how values were stretched out of all, and returns the text of the first.
+/// Removes the records of how values were scaled, and returns the text of the first.
 pub fn take_stretch(records: &mut Vec<Record>) -> Option<Vec<u8>> {
     let is_stretch = |record: &mut Record| keyword(record) == STRETCH;
     let taken: Vec<Record> = records.extract_if(.., is_stretch).collect();
@@ -83,10 +83,10 @@ pub fn kind(record: &Record) -> Kind {
     }
 }
 
-/// Leaves out the records that an operation makes untrue, and says which.
+/// Removes the records that an operation makes untrue, with a warning that names them.
 pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
     let values = match transform.effect {
-        // Only the smallest and the largest value, and their like, are others.
+        // Only statistics such as the smallest and the largest value change.
         Effect::Cropped { .. } if !transform.changes_values() => &[Kind::Values][..],
         _ => &[Kind::Scale, Kind::Values],
     };

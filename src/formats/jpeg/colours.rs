@@ -1,5 +1,5 @@
-//! In which colours a JPEG is stored. A file has three ways to say so, which contradict one another at times; libraries weigh
-//! them differently. Here libjpeg's rule decides, by which most programs read (T.872, section 6.5.3; jdapimin.c).
+//! The colours in which a JPEG is stored. A file has three ways to state them, which sometimes contradict one another, and
+//! libraries weigh them differently. This module follows libjpeg, as most programs do (T.872, section 6.5.3; jdapimin.c).
 
 use std::borrow::Cow;
 use zune_core::colorspace::ColorSpace;
@@ -25,10 +25,10 @@ fn segments(file: &[u8]) -> impl Iterator<Item = (usize, u8, &[u8])> {
     })
 }
 
-/// A file as `zune-jpeg` reads it, which refuses an Adobe segment that is cut short or names an unknown transform: libjpeg
-/// passes over it.
+/// Hides Adobe segments that are cut short or name an unknown transform from `zune-jpeg`, which would refuse the file;
+/// libjpeg ignores them.
 pub fn without_odd_adobe(file: &[u8]) -> Cow<'_, [u8]> {
-    /// APP15, which nobody reads.
+    /// APP15, which no program reads.
     const UNUSED: u8 = 0xEF;
     let is_odd = |kind: u8, content: &[u8]| {
         kind == 0xEE && content.starts_with(b"Adobe") && !matches!(content.get(11), Some(0..=2))
@@ -42,7 +42,7 @@ pub fn without_odd_adobe(file: &[u8]) -> Cow<'_, [u8]> {
     result
 }
 
-/// What a JPEG's head says of its colours.
+/// What the header of a JPEG states about its colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Colours {
     /// Whether it has JFIF's segment.
@@ -54,7 +54,7 @@ pub struct Colours {
 }
 
 impl Colours {
-    /// Reads the head of a whole file.
+    /// Reads the header of a whole file.
     pub fn read(file: &[u8]) -> Colours {
         let mut colours = Colours::default();
         for (_, kind, content) in segments(file) {
@@ -63,7 +63,7 @@ impl Colours {
         colours
     }
 
-    /// Adds what a segment says.
+    /// Adds what a segment states.
     pub fn add(&mut self, kind: u8, content: &[u8]) {
         match (kind, content) {
             (0xE0, _) => self.is_jfif |= content.starts_with(b"JFIF\0"),
@@ -105,10 +105,10 @@ impl Colours {
     }
 }
 
-/// The colours that `zune-jpeg` is to give of three components, which it takes for `stored` ones, and whether `make_rgb` is to
-/// follow.
+/// The colours to request from `zune-jpeg` for three components, which it reads as `stored`, and whether `make_rgb` must
+/// convert them.
 pub fn output(stored: ColorSpace, are_ycbcr: bool) -> (ColorSpace, bool) {
-    // What it says of a head with Adobe's segment, before it looks at the number of components.
+    // These two it derives from Adobe's segment, before it checks the number of components.
     let stored = match stored {
         ColorSpace::CMYK => ColorSpace::RGB,
         ColorSpace::YCCK => ColorSpace::YCbCr,
@@ -121,7 +121,7 @@ pub fn output(stored: ColorSpace, are_ycbcr: bool) -> (ColorSpace, bool) {
     }
 }
 
-/// Makes luma and chroma RGB (JFIF 1.02, section 7), as libjpeg rounds it.
+/// Converts luma and chroma to RGB (JFIF 1.02, section 7), rounded as by libjpeg.
 pub fn make_rgb(pixels: &mut [u8]) {
     const HALF: i32 = 1 << 15;
     for pixel in pixels.as_chunks_mut::<3>().0 {

@@ -1,6 +1,5 @@
-//! JPEG's lossless process with Huffman codes (ITU-T T.81, annex H), decoded: samples of 2 to 16 bits, of which
-//! differences from a prediction are coded. It has nothing but its name in common with lossy JPEG, and
-//! `zune-jpeg` does not read it.
+//! Decodes JPEG's lossless process with Huffman codes (ITU-T T.81, annex H): samples of 2 to 16 bits, coded as differences
+//! from predictions. It shares only the name and the markers with lossy JPEG, and `zune-jpeg` does not read it.
 
 mod bits;
 
@@ -8,7 +7,7 @@ use crate::image::Shape;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bits::{Bits, Table};
 
-/// A frame's header (B.2.2), and what stands before a scan.
+/// A frame's header (B.2.2), and the tables that its scans use.
 struct Frame<'a> {
     /// Bits of a sample.
     precision: u32,
@@ -17,22 +16,22 @@ struct Frame<'a> {
     /// The rest of the file, from the next marker on.
     rest: &'a [u8],
     tables: [Option<Table>; 4],
-    /// Rows between two restart markers; 0 is none.
+    /// Rows between two restart markers; 0 if there are none.
     restart: usize,
 }
 
-/// What a scan codes and how (B.2.3).
+/// The header of a scan (B.2.3).
 struct Scan {
-    /// The index of each component and that of its table.
+    /// The index of each component, and the index of its table.
     components: Vec<(usize, usize)>,
-    /// Which prediction is made, 1 to 7 (table H.1).
+    /// The number of the prediction, 1 to 7 (table H.1).
     predictor: u8,
-    /// By how many bits samples were shifted down.
+    /// The number of bits by which samples were shifted down.
     shift: u32,
 }
 
-/// The samples of an image of `wanted`, interleaved, as words of its depth with the least significant byte
-/// first. Those of fewer bits than the depth has are as they are coded, bits above them included.
+/// Decodes an image of the shape `wanted` to interleaved little-endian words of its depth. Samples of fewer bits than the
+/// depth are returned as coded, including the bits above them.
 ///
 /// # Errors
 /// Damaged data, another kind of JPEG, and an image of another size.
@@ -45,7 +44,7 @@ pub fn decode(file: &[u8], wanted: &Shape) -> Result<Vec<u8>> {
         tables: Default::default(),
         restart: 0,
     };
-    // A sample takes a bit at least: no memory is taken that the data cannot fill.
+    // A sample takes at least a bit, so no memory is allocated that the data cannot fill.
     ensure!(
         wanted.samples().div_ceil(8) <= file.len(),
         "truncated: {} bytes are too few for {} samples",
@@ -93,19 +92,19 @@ fn number(bytes: &[u8]) -> Result<usize> {
 }
 
 impl<'a> Frame<'a> {
-    /// The next marker and its segment, which are then behind.
+    /// Reads the next marker and its segment.
     fn segment(&mut self) -> Result<(u8, &'a [u8])> {
         let fill = self.rest.iter().take_while(|&&byte| byte == 0xFF).count();
         let marker = self.rest.get(fill).context("truncated before a marker")?;
         ensure!(fill > 0, "it is damaged: no marker where one has to be");
-        let behind = &self.rest[fill + 1..];
+        let after = &self.rest[fill + 1..];
         if *marker == 0xD9 {
             return Ok((*marker, &[]));
         }
-        let length = number(behind).ok();
-        let segment = length.and_then(|length| behind.get(2..length));
+        let length = number(after).ok();
+        let segment = length.and_then(|length| after.get(2..length));
         let segment = segment.context("damaged or truncated within a segment")?;
-        self.rest = &behind[2 + segment.len()..];
+        self.rest = &after[2 + segment.len()..];
         Ok((*marker, segment))
     }
 
@@ -131,7 +130,7 @@ impl<'a> Frame<'a> {
             "its JPEG samples of {precision} bits are not those of {} that its header says",
             wanted.depth.bits()
         );
-        // Of one component the factors mean nothing (A.2.2).
+        // The factors of a single component mean nothing (A.2.2).
         ensure!(
             components.len() == 1 || components.iter().all(|&[_, factors, _]| factors == 0x11),
             "lossless JPEG of subsampled components is not supported"
@@ -186,7 +185,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Fills the samples of a scan's components; returns what follows, from a marker on.
+/// Fills the samples of a scan's components; returns the rest of the file, from the next marker on.
 fn decode_scan<'a>(
     frame: &Frame<'a>,
     scan: &Scan,
@@ -236,8 +235,8 @@ fn decode_scan<'a>(
     bits.end()
 }
 
-/// Adds the differences of a row of pixels of `C` components to their predictions (table H.1), modulo 2¹⁶.
-/// The prediction of the first pixel is in its place.
+/// Decodes a row of pixels of `C` components: adds the differences to the predictions (table H.1), modulo 2¹⁶. The first
+/// pixel of `row` holds its own prediction.
 fn decode_row<const C: usize>(
     bits: &mut Bits,
     tables: &[&Table],

@@ -10,7 +10,7 @@ const EXIF: &[u8] = b"Exif\0\0";
 const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 const ICC: &[u8] = b"ICC_PROFILE\0";
 
-/// What the markers tell.
+/// The contents of the marker segments.
 pub struct Markers {
     pub shape: Shape,
     /// Bits of a sample of the lossless process, if it is that.
@@ -112,7 +112,7 @@ impl Markers {
         })
     }
 
-    /// Whether the image data of the whole file go on up to their end.
+    /// Whether the image data are complete.
     pub fn is_complete(&self, file: &[u8]) -> bool {
         let mut at = self.scan;
         loop {

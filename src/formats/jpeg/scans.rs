@@ -1,5 +1,5 @@
-//! Sequential JPEG whose components lie in scans of their own (ITU-T T.81, section A.2): `zune-jpeg` loses those that are
-//! subsampled from row to row, and refuses other orders of them. `jpeg-decoder` reads them.
+//! Sequential JPEG with a scan for each component (ITU-T T.81, section A.2), and CMYK. `zune-jpeg` loses components that are
+//! subsampled vertically, and refuses other orders of scans; `jpeg-decoder` reads them.
 
 use crate::formats::library_errors;
 use anyhow::{Context, Result, ensure};
@@ -32,8 +32,8 @@ pub fn are_separate(file: &[u8]) -> bool {
     false
 }
 
-/// Decodes such a JPEG of up to this many pixels: three components, which are luma and chroma to be made RGB, or as they are
-/// stored.
+/// Decodes a JPEG with separate scans, of up to `most` pixels and three components, which are converted to RGB if
+/// `are_ycbcr`.
 ///
 /// # Errors
 /// Damaged data, and a larger image.
@@ -65,8 +65,8 @@ pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
     })
 }
 
-/// Decodes a JPEG of four components as inks, of which 0 is none. They are stored inverted, as Adobe's programs do it and as
-/// Pillow and OpenCV assume, also without Adobe's segment.
+/// Decodes a JPEG of four components as inks, where 0 is no ink. They are stored inverted, as by Adobe's programs and as
+/// Pillow and OpenCV assume, even without Adobe's segment.
 ///
 /// # Errors
 /// Damaged data.

@@ -23,7 +23,7 @@ pub enum Text {
     PackedBits,
 }
 
-/// Decodes such a file.
+/// Decodes a file of such samples.
 pub struct PlainDecoder<'a> {
     source: &'a Source,
     shape: Shape,
@@ -32,8 +32,7 @@ pub struct PlainDecoder<'a> {
 }
 
 impl<'a> PlainDecoder<'a> {
-    /// Checks that the samples, as short as they can be written, are in the file, unless it may be
-    /// damaged.
+    /// Checks that the file is long enough for the shortest possible text of the samples, unless `damaged`.
     ///
     /// # Errors
     /// A truncated file.
@@ -192,7 +191,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// The next number, and the character behind it.
+    /// The next number; the character after it is skipped.
     fn number(&mut self, most: u16) -> Result<u16> {
         let mut character = Some(self.character()?);
         let start = self.next - 1;

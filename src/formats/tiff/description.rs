@@ -48,8 +48,8 @@ fn is_ome(description: &str) -> bool {
     description.contains("<OME") || (description.contains(":OME ") && description.contains('<'))
 }
 
-/// Whether a description is about all pages of its file, and not only its own page.
-pub fn is_of_all_pages(description: &str) -> bool {
+/// Whether a description is about all pages of its file, not only its own.
+pub fn describes_all_pages(description: &str) -> bool {
     let is_shape = description.starts_with('{') && description.contains("\"shape\":");
     description.starts_with("ImageJ=") || is_ome(description) || is_shape
 }
@@ -100,11 +100,11 @@ fn imagej(description: &str, transform: &Transform) -> String {
                 lines.push(format!("slices={}", transform.pages));
             }
             "slices" | "channels" | "frames" | "hyperstack" if !transform.whole => {}
-            // Of computed values nobody knows what range shows them best.
+            // The best display range of computed values is unknown.
             "min" | "max" if transform.effect == Effect::Arithmetic => {}
             "min" if values => lines.push("min=0.0".into()),
             "max" if values => lines.push(format!("max={}.0", transform.to.depth.full())),
-            // Calibration and display range of the values before they were stretched.
+            // Calibration and display range of the values before they were scaled.
             "cf" | "c0" | "c1" | "c2" | "c3" | "c4" | "vunit" if values => {}
             _ => lines.push(line.into()),
         }
@@ -129,8 +129,7 @@ fn shaped(description: &str, transform: &Transform) -> Option<String> {
             sizes[..*count].iter().product::<u64>() == pages
                 && sizes[*count..].iter().product::<u64>() == samples
         };
-        // The axes behind the pages are rows, columns and channels; of an image of one pixel other
-        // cuts would fit, too.
+        // The axes after the pages are rows, columns and channels. For an image of one pixel, other divisions would fit too.
         let inner = if transform.from.channels > 1 { 3 } else { 2 };
         let expected = sizes.len().checked_sub(inner).filter(fits);
         let outer = expected.or_else(|| (0..=sizes.len()).rev().find(fits))?;

@@ -1,5 +1,6 @@
-//! Bitmaps of fax machines (TIFF 6.0, section 11): rows of runs of white and black, each by itself (modified Huffman; ITU-T T.4,
-//! Group 3) or by the one before (Group 3 of two dimensions; T.6, Group 4). The `fax` crate has the codes, and decodes Group 4.
+//! Bitmaps of fax machines (TIFF 6.0, section 11): rows of white and black runs. A row is coded on its own (modified Huffman;
+//! ITU-T T.4, Group 3) or relative to the row above (two-dimensional Group 3; T.6, Group 4). The `fax` crate has the codes,
+//! and decodes Group 4.
 
 use anyhow::{Result, ensure};
 use fax::BitReader;
@@ -8,23 +9,23 @@ use fax::maps::{Mode, black, mode, white};
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Two ends of line. They end the last row, after which writers of TIFF write none, and whatever follows it.
+/// Two ends of line, which end the last row; TIFF writers write none after it.
 const END: &[u8] = b"\x00\x10\x01";
 
 /// How rows are coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// Each by itself, from a byte on (compression 2).
+    /// Each row on its own, starting at a byte boundary (compression 2).
     Huffman,
-    /// Each by itself, after an end of line.
+    /// Each row on its own, after an end of line.
     Group3,
-    /// After an end of line and a bit, which tells whether by itself or by the one before.
+    /// After an end of line and a bit that is 1 for a row on its own, 0 for one relative to the row above.
     Group3ByTwo,
-    /// Each by the one before.
+    /// Each row relative to the one above.
     Group4,
 }
 
-/// Where the pixels of a row change their colour: to black, to white and so on.
+/// The pixels at which a row changes its colour: to black, to white and so on.
 type Changes = Vec<u32>;
 
 /// Fills rows of `row` bytes with bits that are 1 where it is black.
@@ -97,14 +98,14 @@ fn huffman<'a>(packed: &[u8], width: u32, rows: impl Iterator<Item = &'a mut [u8
 fn group3<'a>(
     packed: &[u8],
     width: u32,
-    by_two: bool,
+    two_dimensional: bool,
     rows: impl ExactSizeIterator<Item = &'a mut [u8]>,
 ) -> usize {
     let data = [packed, END].concat();
     let mut bits = fax::slice_reader(&data);
     let height = rows.len();
-    // Some writers end rows with the code that is to precede them. Other readers begin at the first such code, and so have a
-    // row less, and a white one at the end.
+    // Some writers put the end of line after each row instead of before it. Other readers begin at the first end of line, and
+    // so read one row less, and a white one at the end.
     let late = bits.peek(11) != Some(0);
     let (mut done, mut damaged) = (0, None);
     let mut above = Changes::new();
@@ -112,22 +113,22 @@ fn group3<'a>(
         if !skip_end_of_line(&mut bits) || bits.peek(11) == Some(0) {
             break;
         }
-        let mut by_itself = true;
-        if by_two {
+        let mut on_its_own = true;
+        if two_dimensional {
             // Another end of line follows: there are no more rows.
             if bits.peek(12) == Some(1 << 11) {
                 break;
             }
-            by_itself = bits.peek(1) == Some(1);
+            on_its_own = bits.peek(1) == Some(1);
             if bits.consume(1).is_err() {
                 break;
             }
         }
         let mut changes = Changes::new();
-        let whole = if by_itself {
-            row_by_itself(&mut bits, &mut changes, width)
+        let whole = if on_its_own {
+            row_on_its_own(&mut bits, &mut changes, width)
         } else {
-            row_by_another(&mut bits, &above, &mut changes, width)
+            row_by_above(&mut bits, &above, &mut changes, width)
         };
         paint(row, &changes, width);
         if whole.is_none() {
@@ -142,7 +143,7 @@ fn group3<'a>(
     damaged.unwrap_or(done)
 }
 
-/// Goes on after the next end of line, eleven zeros or more and a one; `false` if there is none.
+/// Skips up to the end of the next end of line, eleven zeros or more and a one; `false` if there is none.
 fn skip_end_of_line(bits: &mut impl BitReader) -> bool {
     let mut inside = false;
     loop {
@@ -158,24 +159,24 @@ fn skip_end_of_line(bits: &mut impl BitReader) -> bool {
     }
 }
 
-/// Decodes a row, white and black runs in turn up to an end of line; what is left of the row is white. `None` if a code is
+/// Decodes a row, white and black runs in turn up to an end of line; the rest of the row is white. `None` if a code is
 /// unknown.
-fn row_by_itself(bits: &mut impl BitReader, changes: &mut Changes, width: u32) -> Option<()> {
+fn row_on_its_own(bits: &mut impl BitReader, changes: &mut Changes, width: u32) -> Option<()> {
     let (mut at, mut is_black) = (0u32, false);
     // No code begins with nine zeros, but an end of line does, and so do zeros that fill a byte before it.
     while bits.peek(9) != Some(0) {
-        let run = part(bits, is_black)?;
+        let run = run_code(bits, is_black)?;
         let end = width.min(at + run);
         add_run(changes, at..end, is_black);
         at = end;
-        // Longer runs go on with the next code, of the same colour.
+        // Longer runs are continued by the next code, of the same colour.
         is_black ^= run < 64;
     }
     Some(())
 }
 
 /// Decodes a row by the changes of the one above it (T.4, section 4.2). `None` if it is damaged.
-fn row_by_another(
+fn row_by_above(
     bits: &mut impl BitReader,
     above: &[u32],
     changes: &mut Changes,
@@ -184,7 +185,7 @@ fn row_by_another(
     let (mut at, mut is_black) = (0u32, false);
     let mut begins = true;
     while at < width {
-        // The next change above to the other colour, and the one after it. Changes to black have even places.
+        // The next change above to the other colour, and the one after it. Changes to black have even indices.
         let ahead = |&i: &usize| above[i] > at || begins && above[i] == at;
         let next = (usize::from(is_black)..above.len()).step_by(2).find(ahead);
         let change = |i: usize| above.get(i).copied().unwrap_or(width);
@@ -217,25 +218,25 @@ fn row_by_another(
     Some(())
 }
 
-/// The length of a run: codes of 64 and more go on with the next one.
+/// The length of a run: codes of 64 and more are continued by the next one.
 fn run(bits: &mut impl BitReader, is_black: bool) -> Option<u32> {
     let mut sum = 0u32;
     loop {
-        let part = part(bits, is_black)?;
-        sum = sum.saturating_add(part).min(u16::MAX.into());
-        if part < 64 {
+        let length = run_code(bits, is_black)?;
+        sum = sum.saturating_add(length).min(u16::MAX.into());
+        if length < 64 {
             return Some(sum);
         }
     }
 }
 
-fn part(bits: &mut impl BitReader, is_black: bool) -> Option<u32> {
-    let part = if is_black {
+fn run_code(bits: &mut impl BitReader, is_black: bool) -> Option<u32> {
+    let length = if is_black {
         black::decode(bits)
     } else {
         white::decode(bits)
     };
-    part.map(u32::from)
+    length.map(u32::from)
 }
 
 /// Adds a run to the changes of a row, which it ends.
@@ -243,7 +244,7 @@ fn add_run(changes: &mut Changes, run: Range<u32>, is_black: bool) {
     if !is_black || run.is_empty() {
         return;
     }
-    // It goes on where the last one ended.
+    // It continues the last run.
     if changes.last() == Some(&run.start) {
         changes.pop();
     } else {

@@ -2,7 +2,7 @@
 //! samples.
 
 use super::description;
-use super::ifd::{Ifd, Lost, name, promised, tag};
+use super::ifd::{Ifd, Lost, essential_name, name, tag};
 use super::shape::Form;
 use crate::formats::raw::Order;
 use crate::image::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
@@ -20,8 +20,8 @@ pub const IFD: u16 = 13;
 pub const LONG8: u16 = 16;
 pub const DOUBLE: u16 = 12;
 
-/// Whether a field describes the layout of samples in the file, which the output's own fields state
-/// anew, or means nothing without such a field.
+/// Whether a field describes the layout of samples in the file, which the output's own fields describe
+/// anew, or is meaningless without such a field.
 pub fn is_layout(tag: u16) -> bool {
     matches!(
         tag,
@@ -90,21 +90,21 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         };
         diagnostics.warnings.push(thumbnails.into());
     }
-    let mut held = Vec::new();
-    // The range of components that were made RGB (ReferenceBlackWhite).
-    let of_ycbcr = |tag| tag == 532 && photometric == Some(6);
+    let mut offset_fields = Vec::new();
+    // The range of components that are converted to RGB (ReferenceBlackWhite).
+    let is_ycbcr_range = |tag| tag == 532 && photometric == Some(6);
     let (mut fields, lost) = ifd.fields(|tag| {
         let kept = tag == tag::MAX_SAMPLE_VALUE && is_statistic;
-        is_layout(tag) && !kept || of_ycbcr(tag)
+        is_layout(tag) && !kept || is_ycbcr_range(tag)
     });
     fields.retain(|field| {
-        let holder = field_of_offsets(field.tag);
-        held.extend(holder);
-        holder.is_none()
+        let name = field_of_offsets(field.tag);
+        offset_fields.extend(name);
+        name.is_none()
     });
-    held.dedup();
-    for whose in held {
-        let warning = format!("{whose} are left out: they hold places in the file as it was");
+    offset_fields.dedup();
+    for name in offset_fields {
+        let warning = format!("{name} are left out: they hold places in the file as it was");
         diagnostics.warnings.push(warning);
     }
     for field in lost {
@@ -130,10 +130,10 @@ fn or_cut<T>(value: Result<Option<T>>, cut: &mut Vec<String>) -> Option<T> {
     })
 }
 
-/// Names a field that cannot be read: as damage if it is one that an output is to have.
+/// Reports a field that cannot be read: as damage if it is essential, otherwise as a warning.
 fn report_lost(field: Lost, diagnostics: &mut Diagnostics) {
     match field.cut {
-        Some(cut) if !field.is_inside && promised(field.tag).is_some() => {
+        Some(cut) if !field.is_inside && essential_name(field.tag).is_some() => {
             diagnostics.lost.push(cut);
         }
         Some(cut) => diagnostics.warnings.push(format!("{cut}, and is left out")),
@@ -144,8 +144,8 @@ fn report_lost(field: Lost, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Removes a description of the axes of all pages (OME-XML's, ImageJ's or tifffile's), which would not be
-/// true of pages that each are one channel; returns whether there was one.
+/// Removes a description of the axes of all pages (by OME-XML, ImageJ or tifffile), which is not true of pages that
+/// are one channel each; returns whether there was one.
 pub fn without_axes(metadata: &mut Metadata) -> bool {
     let Own::Tiff { fields, .. } = &mut metadata.own else {
         return false;
@@ -154,7 +154,7 @@ pub fn without_axes(metadata: &mut Metadata) -> bool {
     fields.retain(|field| match &field.value {
         Value::Bytes(bytes) if field.tag == tag::IMAGE_DESCRIPTION => {
             let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-            !description::is_of_all_pages(&String::from_utf8_lossy(text))
+            !description::describes_all_pages(&String::from_utf8_lossy(text))
         }
         _ => true,
     });
@@ -171,20 +171,23 @@ pub fn add_from_first_page(metadata: &mut Metadata, first: &Ifd, diagnostics: &m
     let Own::Tiff { fields, .. } = &mut metadata.own else {
         return;
     };
-    if !description::is_of_all_pages(&text) {
+    if !description::describes_all_pages(&text) {
         let note = "the description of page 1, which is not taken, is left out";
         diagnostics.notes.push(note.into());
         return;
     }
-    let of_all = [
+    let described_tags = [
         tag::IMAGE_DESCRIPTION,
         tag::IMAGEJ_LENGTHS,
         tag::IMAGEJ_ENTRIES,
     ];
-    if fields.iter().any(|field| of_all.contains(&field.tag)) {
+    if fields
+        .iter()
+        .any(|field| described_tags.contains(&field.tag))
+    {
         return;
     }
-    let (described, lost) = first.fields(|tag| !of_all.contains(&tag));
+    let (described, lost) = first.fields(|tag| !described_tags.contains(&tag));
     for field in lost {
         report_lost(field, diagnostics);
     }

@@ -97,7 +97,7 @@ fn without(text: &str, mut untrue: impl FnMut(&str) -> bool) -> Option<String> {
 /// The end of the list.
 const END: &str = "</GDALMetadata>";
 
-/// The name of the item of how values were stretched.
+/// The name of the item that records how values were scaled.
 const STRETCH: &str = "GPUIMG_STRETCH";
 
 /// The text of a field, up to its zero.
@@ -108,8 +108,7 @@ fn text(field: &Field) -> Option<&str> {
     }
 }
 
-/// Takes the item of how values were stretched out of the list, and returns its text; a list of nothing
-/// else goes with it.
+/// Removes the item that records how values were scaled, and returns its text. A list without other items is removed too.
 pub fn take_stretch(fields: &mut Vec<Field>) -> Option<Vec<u8>> {
     let at = fields.iter().position(|field| field.tag == METADATA)?;
     let list = text(&fields[at])?.to_string();
@@ -122,18 +121,17 @@ pub fn take_stretch(fields: &mut Vec<Field>) -> Option<Vec<u8>> {
         is_stretch(item)
     })?;
     let head = heads.first()?;
-    let (_, behind) = list.split_once(head.as_str())?;
-    let taken = behind.split('<').next()?.into();
+    let (_, after) = list.split_once(head.as_str())?;
+    let text = after.split('<').next()?.into();
     if kept.contains("<Item") {
         fields[at].value = Value::Bytes([kept.as_bytes(), b"\0"].concat())
     } else {
         drop(fields.remove(at))
     }
-    Some(taken)
+    Some(text)
 }
 
-/// Adds an item of how values were stretched to the list, or a list of it; returns whether there is one
-/// that can be read.
+/// Adds an item that records how values were scaled to the list, or a new list. Returns false if the list cannot be read.
 pub fn add_stretch(fields: &mut Vec<Field>, stretch: &str) -> bool {
     let item = format!("  <Item name=\"{STRETCH}\">{stretch}</Item>\n{END}");
     let known = fields.iter_mut().find(|field| field.tag == METADATA);
@@ -141,7 +139,7 @@ pub fn add_stretch(fields: &mut Vec<Field>, stretch: &str) -> bool {
         Some(field) => text(field).map(String::from),
         None => Some(format!("<GDALMetadata>\n{END}")),
     };
-    let Some((before, after)) = list.as_deref().and_then(at_end) else {
+    let Some((before, after)) = list.as_deref().and_then(split_at_end) else {
         return false;
     };
     let field = Field {
@@ -159,9 +157,9 @@ pub fn add_stretch(fields: &mut Vec<Field>, stretch: &str) -> bool {
     true
 }
 
-/// What comes before the end of the list, and what comes behind it; of an empty list, `<GDALMetadata/>`,
-/// its beginning is made one that an item may follow.
-fn at_end(list: &str) -> Option<(String, &str)> {
+/// Splits a list before its end tag, and returns the text before and after the tag. The beginning of an empty list,
+/// `<GDALMetadata/>`, is changed to one that an item may follow.
+fn split_at_end(list: &str) -> Option<(String, &str)> {
     let name = END.trim_end_matches('>');
     let (before, rest) = match list.rsplit_once(name) {
         Some((before, rest)) => (before.to_string(), rest),
@@ -208,13 +206,13 @@ mod tests {
             ("<GDALMetadata x/y>", None),
             ("", None),
         ] {
-            let found = at_end(list).map(|(before, after)| format!("{before}+{after}"));
+            let found = split_at_end(list).map(|(before, after)| format!("{before}+{after}"));
             assert_eq!(found.as_deref(), expected, "{list}");
         }
     }
 
     #[test]
-    fn items_are_told_apart() {
+    fn items_are_distinguished() {
         let text = "<GDALMetadata>\n  <Item name=\"a\" role=\"scale\">2</Item>\n  <Item name='b'/>\n</GDALMetadata>\n";
         let by_role = |role| move |item: &str| attribute(item, "role") == Some(role);
         let kept = "<GDALMetadata>\n  <Item name='b'/>\n</GDALMetadata>\n";

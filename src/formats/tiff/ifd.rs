@@ -42,7 +42,7 @@ pub mod tag {
     pub const EXTRA_SAMPLES: u16 = 338;
     pub const SAMPLE_FORMAT: u16 = 339;
     pub const JPEG_TABLES: u16 = 347;
-    /// Of old-style JPEG: offset and length of a JPEG stream, and offsets of tables.
+    /// Old-style JPEG: offset and length of a JPEG stream, and offsets of tables.
     pub const JPEG_PROCESS: u16 = 512;
     pub const JPEG_INTERCHANGE: u16 = 513;
     pub const JPEG_INTERCHANGE_LENGTH: u16 = 514;
@@ -83,8 +83,7 @@ pub struct Lost {
     pub tag: u16,
     /// Whether it is in the directory of Exif or GPS.
     pub is_inside: bool,
-    /// The reason, if its values are not all in the file; otherwise its type is unknown, or it is a
-    /// directory that is none.
+    /// The reason, if its values are not all in the file; otherwise its type is unknown, or it is an invalid directory.
     pub cut: Option<String>,
 }
 
@@ -250,7 +249,7 @@ impl<'a> Ifd<'a> {
         let Some(entry) = self.entries.iter().find(|entry| entry.tag == tag) else {
             return Ok(None);
         };
-        // BYTE, SHORT, LONG, IFD, LONG8, IFD8, and SBYTE, SSHORT, SLONG, SLONG8, which some writers take for them.
+        // BYTE, SHORT, LONG, IFD, LONG8, IFD8, and SBYTE, SSHORT, SLONG, SLONG8, which some writers confuse with them.
         let size = match entry.kind {
             1 | 6 => 1,
             3 | 8 => 2,
@@ -335,7 +334,7 @@ impl<'a> Ifd<'a> {
     pub fn inner_images(&self) -> Vec<(u64, u64)> {
         /// More than any real file has.
         const MOST: u64 = 64;
-        // Offsets that another program left behind lead anywhere.
+        // Programs that rewrite a file may leave invalid offsets in it.
         let offsets = self.values(tag::SUB_IFDS, MOST).ok().flatten();
         let inner = offsets
             .unwrap_or_default()
@@ -440,8 +439,8 @@ impl<'a> Ifd<'a> {
         bytes.map(Some).with_context(|| name(entry.tag))
     }
 
-    /// The text of an ASCII tag, without the zero at its end; `None` if there is no such tag. What is not
-    /// UTF-8 is replaced.
+    /// The text of an ASCII tag, without the zero at its end; `None` if the tag is missing. Bytes that are not UTF-8 are
+    /// replaced.
     ///
     /// # Errors
     /// A text that is not all in the file.
@@ -453,7 +452,7 @@ impl<'a> Ifd<'a> {
         }))
     }
 
-    /// The two numbers of the first value of a RATIONAL tag; `None` if there is no such tag.
+    /// The numerator and denominator of the first value of a RATIONAL tag; `None` if the tag is missing.
     ///
     /// # Errors
     /// Numbers that are not all in the file.
@@ -465,7 +464,7 @@ impl<'a> Ifd<'a> {
         }))
     }
 
-    /// The first `most` values of a tag of fractions or integers; `None` if there is no such tag.
+    /// The first `most` values of a tag of fractions or integers; `None` if the tag is missing.
     ///
     /// # Errors
     /// Values that are not all in the file, and of another type.
@@ -488,7 +487,7 @@ impl<'a> Ifd<'a> {
         Ok(self.bytes(entry)?.map(|bytes| (entry.kind, bytes)))
     }
 
-    /// The first value of a tag; `None` if the tag is missing, empty or no integer, as other programs see it.
+    /// The first value of a tag; `None` if the tag is missing, empty, or not an integer, which other programs ignore.
     ///
     /// # Errors
     /// A negative value, and values that are not all in the file.
@@ -501,10 +500,9 @@ impl<'a> Ifd<'a> {
     }
 }
 
-/// The name of a field whose loss is damage: one of the specification, or one in which many programs keep
-/// what they rely on. A private field is anybody's, and other programs read files in which it leads
-/// anywhere.
-pub fn promised(tag: u16) -> Option<&'static str> {
+/// The name of a field whose loss is damage: a field of the specification, or one that many programs rely on. A private
+/// field that cannot be read is only a warning, as other programs read such files.
+pub fn essential_name(tag: u16) -> Option<&'static str> {
     Some(match tag {
         269 => "DocumentName",
         tag::IMAGE_DESCRIPTION => "ImageDescription",
@@ -545,7 +543,7 @@ pub fn promised(tag: u16) -> Option<&'static str> {
 
 /// A field in a sentence: `tag ImageDescription (270)`.
 pub fn name(tag: u16) -> String {
-    match promised(tag) {
+    match essential_name(tag) {
         Some(name) => format!("tag {name} ({tag})"),
         None => format!("tag {tag}"),
     }

@@ -27,7 +27,7 @@ pub fn update(xml: &str, transform: &Transform) -> Option<String> {
             _ => continue,
         };
         if element.local_name().as_ref() == "Pixels" {
-            // The reader borrows from the text, so an address tells the place in it.
+            // The reader borrows from the text, so an address gives the offset in it.
             let start = (element.as_ptr() as usize).checked_sub(xml.as_ptr() as usize)?;
             new.push_str(xml.get(copied..start)?);
             new.push_str(&pixels(element, transform)?);
@@ -98,7 +98,7 @@ fn reduced(name: &str, value: &str, transform: &Transform) -> Option<String> {
 pub fn axes(xml: &str) -> Result<Axes> {
     let damaged = "it has OME-XML that is not well-formed";
     let mut reader = Reader::from_str(xml);
-    let mut found = None;
+    let mut axes = None;
     loop {
         let event = reader.read_event().context(damaged)?;
         let element = match &event {
@@ -108,11 +108,11 @@ pub fn axes(xml: &str) -> Result<Axes> {
         };
         match element.local_name().as_ref() {
             "Pixels" => {
-                ensure!(found.is_none(), "its OME-XML tells of several images");
-                found = Some(order(element).context(damaged)?);
+                ensure!(axes.is_none(), "its OME-XML tells of several images");
+                axes = Some(order(element).context(damaged)?);
             }
             "TiffData" => {
-                let axes = found.as_ref().context(damaged)?;
+                let axes = axes.as_ref().context(damaged)?;
                 ensure!(
                     is_in_order(element, axes).context(damaged)?,
                     "its OME-XML puts pages in an order of their own"
@@ -121,7 +121,7 @@ pub fn axes(xml: &str) -> Result<Axes> {
             _ => {}
         }
     }
-    found.context("its OME-XML tells of no image")
+    axes.context("its OME-XML tells of no image")
 }
 
 /// The number in an attribute.
@@ -150,10 +150,9 @@ fn order(element: &BytesStart) -> Option<Axes> {
     each.iter().all(has).then_some(Axes(axes))
 }
 
-/// Whether a `TiffData` element says what is so without it: that the plane at its place is the page of
-/// its number.
+/// Whether a `TiffData` element states the default: that the plane at its position is the page of its number.
 fn is_in_order(element: &BytesStart, axes: &Axes) -> Option<bool> {
-    let (mut place, mut stride) = (0usize, 1usize);
+    let (mut page, mut stride) = (0usize, 1usize);
     for (axis, size) in axes.0 {
         let first = match axis {
             Axis::Z => "FirstZ",
@@ -161,14 +160,13 @@ fn is_in_order(element: &BytesStart, axes: &Axes) -> Option<bool> {
             Axis::C => "FirstC",
         };
         let first = number(element, first).unwrap_or(0);
-        place = place.checked_add(first.checked_mul(stride)?)?;
+        page = page.checked_add(first.checked_mul(stride)?)?;
         stride = stride.checked_mul(size)?;
     }
-    Some(number(element, "IFD").unwrap_or(0) == place)
+    Some(number(element, "IFD").unwrap_or(0) == page)
 }
 
-/// OME-XML of which the pages along `axis` have been made one. `None` for text that is not well-formed
-/// XML.
+/// Updates OME-XML after a projection of the pages along `axis`. `None` for text that is not well-formed XML.
 pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
     let (size, steps): (_, &[&str]) = match axis {
         Axis::Z => ("SizeZ", &["PhysicalSizeZ", "PhysicalSizeZUnit"]),
@@ -180,10 +178,10 @@ pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
         _ if steps.contains(&name) => None,
         _ => Some(value.into()),
     };
-    of_other_pages(xml, attribute, |channel| axis != Axis::C || channel == 0)
+    for_other_pages(xml, attribute, |channel| axis != Axis::C || channel == 0)
 }
 
-/// OME-XML of a part of the pages. `None` for text that is not well-formed XML.
+/// Updates OME-XML after a selection of pages. `None` for text that is not well-formed XML.
 pub fn select(xml: &str, part: &Part) -> Option<String> {
     let size = |axis: Axis, value: &str| {
         let (before, (_, count)) = (part.whole.size(axis), part.places(axis));
@@ -199,14 +197,14 @@ pub fn select(xml: &str, part: &Part) -> Option<String> {
     };
     let (first, count) = part.places(Axis::C);
     let all = count == part.whole.size(Axis::C);
-    of_other_pages(xml, attribute, |channel| {
+    for_other_pages(xml, attribute, |channel| {
         all || (first..first + count).contains(&channel)
     })
 }
 
-/// OME-XML of other pages, one behind the other: with other attributes of `Pixels`, and with the
-/// channels for whose numbers `has_channel` is true.
-fn of_other_pages(
+/// Rewrites OME-XML for other pages, stored in order: changes the attributes of `Pixels`, and keeps the channels for
+/// whose numbers `has_channel` is true.
+fn for_other_pages(
     xml: &str,
     attribute: impl Fn(&str, &str) -> Option<String>,
     has_channel: impl Fn(usize) -> bool,

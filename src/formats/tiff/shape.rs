@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 pub struct Form {
     /// The shape of the image in memory.
     pub shape: Shape,
-    /// Samples a pixel in the file: the channels, or more where each is read as a grey page (`bands`).
+    /// Samples per pixel in the file: the channels, or more if each is read as a grey page (`bands`).
     pub stored: usize,
     /// Bits of a sample in the file: 1 to 16, 24, 32 or 64.
     pub bits: u32,
@@ -38,8 +38,8 @@ impl Form {
         self.stored / self.channels()
     }
 
-    /// How many grey pages the directory stands for: its samples a pixel, where they are more than a
-    /// pixel in memory has or no RGB; otherwise 1.
+    /// The number of grey pages that the directory stands for: its samples per pixel, if they are more than a pixel in memory
+    /// can have or are not RGB; otherwise 1.
     pub fn bands(&self) -> usize {
         self.stored / self.shape.channels
     }
@@ -80,12 +80,12 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         2 => 3,
         4 => bail!("transparency masks are not supported"),
         5 => 4,
-        // They are made RGB where they are decoded.
+        // The decoder converts them to RGB.
         6 => 3,
         8..=10 => bail!("Lab colours are not supported (convert it to RGB first)"),
         other => bail!("photometric interpretation {other} is not supported"),
     };
-    // Some writers of old-style JPEG leave out what its stream says.
+    // Some writers of old-style JPEG omit what the JPEG stream states.
     let (samples, bits) = match photometric {
         6 if is_old_jpeg => (3, 8),
         _ if is_old_jpeg => (1, 8),
@@ -161,8 +161,8 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
     })
 }
 
-/// How many grey pages the samples of a pixel make, and what the last channel means if it is one page:
-/// pixels in memory are grey or RGB, and one channel more.
+/// The number of grey pages that the samples of a pixel make, and the meaning of the last channel if they are one page:
+/// pixels in memory are grey or RGB, with at most one more channel.
 fn bands(ifd: &Ifd, photometric: u64, channels: u64, colours: u64) -> Result<(usize, Alpha)> {
     let alpha = match channels - colours {
         0 if photometric == 5 => Alpha::Black,

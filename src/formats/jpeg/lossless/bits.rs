@@ -5,16 +5,16 @@ use anyhow::{Context, Result, ensure};
 /// Codes of up to this many bits are looked up at once; longer ones are rare.
 const SHORT: u32 = 10;
 
-/// The codes of how many bits a difference has: 0 to 16.
+/// The Huffman codes for the number of bits of a difference: 0 to 16.
 pub struct Table {
-    /// By the next bits, the length of the code and what it stands for; length 0 where it is longer or none.
+    /// The length and the value of the code with which these bits begin; length 0 if it is longer or unknown.
     short: [(u8, u8); 1 << SHORT],
-    /// Longer codes, with zeros up to 16 bits, in rising order; length and what they stand for.
+    /// Longer codes, padded with zeros to 16 bits, in rising order, with their lengths and values.
     long: Vec<(u16, u8, u8)>,
 }
 
 impl Table {
-    /// Reads a table: how many codes there are of each length, and what they stand for; returns what is behind.
+    /// Reads a table: the number of codes of each length, then their values; returns the bytes after it.
     ///
     /// # Errors
     /// More codes than their lengths allow, and differences of more than 16 bits.
@@ -30,10 +30,10 @@ impl Table {
         let mut code = 0u32;
         for (length, &count) in (1..).zip(counts) {
             let step = 1 << (16 - length);
-            let (sizes, behind) = rest
+            let (sizes, after) = rest
                 .split_at_checked(count.into())
                 .context("a Huffman table is too short")?;
-            rest = behind;
+            rest = after;
             for &size in sizes {
                 ensure!(
                     code + step <= 1 << 16 && size <= 16,
@@ -52,19 +52,19 @@ impl Table {
         Ok((table, rest))
     }
 
-    /// The length of the code at the top of 16 bits, and what it stands for.
+    /// The length and the value of the code at the top of 16 bits.
     #[inline(always)]
     fn find(&self, top: u16) -> Option<(u8, u8)> {
         match self.short[usize::from(top >> (16 - SHORT))] {
             (0, _) => self.find_long(top),
-            found => Some(found),
+            code => Some(code),
         }
     }
 
     #[cold]
     fn find_long(&self, top: u16) -> Option<(u8, u8)> {
-        let behind = self.long.partition_point(|&(code, ..)| code <= top);
-        let &(code, length, size) = self.long.get(behind.checked_sub(1)?)?;
+        let after = self.long.partition_point(|&(code, ..)| code <= top);
+        let &(code, length, size) = self.long.get(after.checked_sub(1)?)?;
         (top - code < 1 << (16 - length)).then_some((length, size))
     }
 }
@@ -72,14 +72,14 @@ impl Table {
 /// The bits of a scan, from its first byte on.
 pub struct Bits<'a> {
     bytes: &'a [u8],
-    /// Bytes that are taken.
+    /// The number of bytes that have been read.
     at: usize,
-    /// Bits that are taken and not used, from the top on, and how many.
+    /// Bits that have been read and not used, from the top on, and their number.
     next: u64,
     count: u32,
-    /// How many of them, the last ones, are zeros behind the end or before a marker.
-    made_up: u32,
-    /// Whether there were bits that are no code.
+    /// How many of the last ones are zeros added at the end of the data or before a marker.
+    added: u32,
+    /// Whether there were bits that are not a code.
     damaged: bool,
 }
 
@@ -90,12 +90,12 @@ impl<'a> Bits<'a> {
             at: 0,
             next: 0,
             count: 0,
-            made_up: 0,
+            added: 0,
             damaged: false,
         }
     }
 
-    /// The next difference, modulo 2¹⁶ (H.1.2.2). After the end or damage it means nothing, and `check` tells.
+    /// The next difference, modulo 2¹⁶ (H.1.2.2). It is meaningless after the end or damage, which `check` reports.
     #[inline(always)]
     pub fn difference(&mut self, table: &Table) -> u16 {
         // A code and a difference have up to 31 bits.
@@ -118,7 +118,7 @@ impl<'a> Bits<'a> {
         value.wrapping_sub(below) | u16::from(size >> 4) << 15
     }
 
-    /// Takes bytes until there are 32 bits or more.
+    /// Reads bytes until there are 32 bits or more.
     #[inline(always)]
     fn fill(&mut self) {
         let four = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
@@ -134,7 +134,7 @@ impl<'a> Bits<'a> {
         self.fill_slowly();
     }
 
-    /// Takes byte by byte, and leaves out those that are stuffed behind 0xFF (B.1.1.5).
+    /// Reads byte by byte, and skips the zero bytes that are stuffed after 0xFF (B.1.1.5).
     #[cold]
     fn fill_slowly(&mut self) {
         while self.count <= 56 {
@@ -144,7 +144,7 @@ impl<'a> Bits<'a> {
                     0xFF
                 }
                 [0xFF, ..] | [] => {
-                    self.made_up += 8;
+                    self.added += 8;
                     0
                 }
                 [byte, ..] => {
@@ -157,33 +157,30 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Whether all differences were there.
+    /// Checks that all differences were in the data.
     ///
     /// # Errors
     /// Damaged data, and data that end early.
     pub fn check(&self) -> Result<()> {
         ensure!(!self.damaged, "its lossless JPEG data are damaged");
-        ensure!(
-            self.made_up <= self.count,
-            "its lossless JPEG data end early"
-        );
+        ensure!(self.added <= self.count, "its lossless JPEG data end early");
         Ok(())
     }
 
-    /// What follows the last difference: a marker, and bytes before it that fill.
+    /// The bytes after the last difference: fill bytes and a marker.
     ///
     /// # Errors
     /// More data.
     pub fn end(&self) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         ensure!(
-            self.count < self.made_up + 8 && matches!(rest, [0xFF, 1..=0xFF, ..]),
+            self.count < self.added + 8 && matches!(rest, [0xFF, 1..=0xFF, ..]),
             "its lossless JPEG data go on behind its last sample, or have no end"
         );
         Ok(rest)
     }
 
-    /// Passes over the restart marker of this number, modulo 8.
+    /// Skips the restart marker of this number, modulo 8.
     ///
     /// # Errors
     /// Another marker, or more data.

@@ -1,5 +1,5 @@
-//! Pixels of a BMP in runs (RLE8, RLE4). The library makes black what a file passes over; others, and Windows, give it the
-//! first colour of the palette.
+//! Pixels of a BMP in runs (RLE8, RLE4). The library paints skipped pixels black; Windows and other readers paint them in
+//! the first colour of the palette.
 
 use super::super::{Fill, stream};
 use crate::image::Shape;
@@ -7,7 +7,7 @@ use crate::os::Source;
 use anyhow::{Result, anyhow, ensure};
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What a header says of runs (BITMAPINFOHEADER and later).
+/// The fields of a header that runs need (BITMAPINFOHEADER and later).
 struct Header {
     /// Offsets of the palette and of the pixels.
     palette: u64,
@@ -103,7 +103,7 @@ fn fill(source: &Source, shape: &Shape, out: &mut [u8]) -> Result<()> {
             [count, index] => (usize::from(count), [index; 256]),
         };
         let row = &mut pixels[(height - 1 - y) * width..][..width];
-        // Writers let runs go on after the row, up to whole bytes or words: that is passed over.
+        // Writers let runs extend beyond the row, up to whole bytes or words; the excess is ignored.
         for (i, pixel) in row.iter_mut().skip(x).take(count).enumerate() {
             *pixel = color(match (header.bits, i % 2) {
                 (8, _) => packed[i],
@@ -112,7 +112,7 @@ fn fill(source: &Source, shape: &Shape, out: &mut [u8]) -> Result<()> {
             });
         }
         x += count;
-        // Those of 8 bits and one colour at any length, as some programs write them.
+        // Some programs write runs of one colour of 8 bits at any length.
         let one_colour = header.bits == 8 && code[0] > 0;
         ensure!(
             one_colour || x <= width.next_multiple_of(4),
