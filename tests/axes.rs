@@ -200,7 +200,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             12,
             imagej("channels=2\nslices=5\n"),
             "z",
-            "its description tells of other pages (2 c × 5 z) than the 12 that it has",
+            "its description (2 c × 5 z) does not match its 12 pages",
         ),
         (
             12,
@@ -212,7 +212,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             12,
             imagej("slices=18446744073709551615\nframes=9\n"),
             "z",
-            "tells of other pages",
+            "does not match",
         ),
         (
             12,
@@ -232,7 +232,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             12,
             ome("XYCZT", (3, 2, 3), ""),
             "z",
-            "tells of other pages (2 c × 3 z × 3 t)",
+            "its description (2 c × 3 z × 3 t) does not match",
         ),
         (12, ome("XYCZT", (0, 2, 2), ""), "z", "not well-formed"),
         (12, ome("XYCZZ", (3, 2, 2), ""), "z", "not well-formed"),
@@ -241,13 +241,13 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             12,
             ome("XYCZT", (3, 2, 2), plane),
             "z",
-            "puts pages in an order of their own",
+            "lists the pages in an unusual order",
         ),
         (
             12,
             ome("XYCZT", (3, 2, 2), "<Pixels DimensionOrder=\"XYCZT\"/>"),
             "z",
-            "tells of several images",
+            "describes several images",
         ),
         (
             12,
@@ -255,7 +255,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             "z",
             "not well-formed",
         ),
-        (12, "<OME></OME>".into(), "z", "tells of no image"),
+        (12, "<OME></OME>".into(), "z", "describes no image"),
         (
             1,
             "ImageJ=1.54f\nimages=1\n".into(),

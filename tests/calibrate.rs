@@ -447,7 +447,7 @@ fn what_is_refused() {
         (
             1,
             &["--dark", "s.tif", "s.tif", "o.png"],
-            "PNG has no signed samples",
+            "PNG cannot store signed samples",
         ),
     ] {
         let out = run(place.path(), &[&["calibrate"], args].concat(), &[]);

@@ -56,7 +56,7 @@ fn a_text_file_is_no_image() {
         &[("in.png", b"not pixels")],
         &args,
         1,
-        "gpuimg: cannot read in.png: it is no image of a format that is read (`gpuimg formats` lists them)",
+        "gpuimg: cannot read in.png: it is not a supported image format (see `gpuimg formats`)",
     );
 }
 
@@ -150,7 +150,7 @@ fn an_unknown_extension_is_wrong_usage() {
         &[("in.png", &png())],
         &["normalize", "in.png", "out.xyz"],
         2,
-        ".xyz stands for no format that is written",
+        ".xyz is not supported",
     );
 }
 
@@ -160,7 +160,7 @@ fn wrong_usage_was_called_an_error_twice() {
     for (args, sentence) in [
         (
             &["normalize", "in.pgm", "out.xyz"][..],
-            "gpuimg: cannot write out.xyz: the extension .xyz stands for no format",
+            "gpuimg: cannot write out.xyz: the extension .xyz is not supported",
         ),
         (
             &["sum", "-", "-"],
@@ -223,7 +223,7 @@ fn several_pages_go_into_no_png() {
         &[("in.tif", &stack)],
         &["normalize", "in.tif", "out.png"],
         1,
-        "pages do not go into one PNG file: --pages N takes one, and TIFF, NumPy and FITS hold all",
+        "pages do not fit into one PNG file: --pages N selects one, and TIFF, NumPy and FITS can hold all",
     );
 }
 

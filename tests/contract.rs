@@ -70,14 +70,14 @@ fn signed_samples_and_formats_without_sign() {
         &signed(),
         &FLIP,
         "out.png",
-        "PNG has no signed samples",
+        "PNG cannot store signed samples",
     );
     refused(
         "in.tif",
         &signed(),
         &FLIP,
         "out.pgm",
-        "PNM has no signed samples",
+        "PNM cannot store signed samples",
     );
     let png = made("in.tif", &signed(), &["normalize"], "out.png");
     assert_eq!((words(&png)[1], words(&png)[2]), (65535, 0));
@@ -225,7 +225,7 @@ fn white_is_zero_stays() {
         &file,
         &FLIP,
         "out.png",
-        "no grey whose 0 is white",
+        "cannot store grey whose 0 is white",
     );
 }
 
@@ -270,7 +270,7 @@ fn alpha_keeps_its_meaning() {
         &associated,
         &FLIP,
         "out.png",
-        "no alpha that colours are multiplied by",
+        "cannot store premultiplied alpha",
     );
     let (run, _) = outcome("in.tif", &associated, &["normalize"], "out.tif");
     assert_eq!(run.code, 0);

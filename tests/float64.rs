@@ -265,7 +265,7 @@ fn options_are_exact_too() {
     );
     refused(
         &["flip", "vertical", "in.npy", "a.pfm"],
-        "PFM has no samples of 64-bit floating point (normalize makes",
+        "PFM cannot store samples of 64-bit floating point (normalize makes",
     );
     refused(
         &["histogram", "in.npy", "-o", "a.hist"],

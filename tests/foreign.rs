@@ -914,7 +914,7 @@ fn sides_that_are_not_read_were_written() {
                     let again = run(folder.path(), &["flip", "vertical", name, "again.pgm"], &[]);
                     assert_eq!(again.code, 0, "{}", again.stderr);
                 } else {
-                    let limit = format!("{most} pixels a side (PNG and TIFF hold more)");
+                    let limit = format!("{most} pixels per side (PNG and TIFF hold more)");
                     assert!(result.stderr.contains(&limit), "{}", result.stderr);
                     assert!(!folder.path().join(name).exists());
                 }

@@ -127,11 +127,11 @@ fn places_that_are_not_there_are_named() {
     for (file, places, words) in [
         (&file, "C=3", "c has only 2 positions, not 3"),
         (&file, "Z=2-4", "z has only 3 positions, not 4"),
-        (&plain, "C=1", "its metadata name no axes"),
+        (&plain, "C=1", "its metadata describe no axes"),
         (
             &crate::support::axes::file(11, HYPERSTACK),
             "C=1",
-            "tells of other pages",
+            "does not match",
         ),
     ] {
         let args = ["rotate", "180", "--axes", places];

@@ -533,7 +533,7 @@ fn a_plan_did_not_tell_the_truth() {
     has(
         &told,
         &[
-            "pages do not go into one PNG file",
+            "pages do not fit into one PNG file",
             "1 file: 0 to do, 1 would fail; 0 pages",
         ],
     );
@@ -625,10 +625,7 @@ fn the_wrong_argument_was_blamed() {
             &["normalize", "in", "-"],
             "in is a folder of images, but - is a single stream",
         ),
-        (
-            &["normalize", "in/a.pgm", "x.xyz"],
-            ".xyz stands for no format that is written",
-        ),
+        (&["normalize", "in/a.pgm", "x.xyz"], ".xyz is not supported"),
         (
             &["normalize", "--files-from", "none", "o"],
             "cannot read none: no such file",

@@ -175,7 +175,7 @@ fn from_png_to_tiff_and_back() {
     assert_eq!(fractions(&tiff, 318), [0.1, 0.2]);
     assert_eq!(fractions(&tiff, 319), [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]);
     for words in [
-        "chunk gAMA is left out: TIFF has no place",
+        "chunk gAMA is left out: TIFF cannot store it",
         "how many bits are significant",
     ] {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
@@ -297,7 +297,7 @@ fn places_on_the_earth_follow_turns() {
     let (run, out) = outcome("in.tif", &file, &["transpose"], "out.tif");
     assert!(
         run.stderr
-            .contains("warning: in.tif: its place on the earth (GeoTIFF) is left out"),
+            .contains("warning: in.tif: its geolocation (GeoTIFF) is left out"),
         "{}",
         run.stderr
     );

@@ -75,9 +75,9 @@ fn maxval() {
 #[test]
 fn refusals() {
     // P7 is a format of its own.
-    refused(b"P7\nWIDTH 1\n", "no PNM file");
-    refused(b"hello world", "no PNM file");
-    refused(b"P8 1 1 1 ", "no PNM file");
+    refused(b"P7\nWIDTH 1\n", "not a PNM file");
+    refused(b"hello world", "not a PNM file");
+    refused(b"P8 1 1 1 ", "not a PNM file");
     refused(b"P51 1 255 a", "no space");
     refused(b"P5 0 1 255 ", "the image is empty");
     refused(b"P5 -1 1 255 a", "width is not a number");

@@ -408,7 +408,7 @@ fn messages_of_jpeg_libraries_in_other_formats() {
         ..dicom::Build::default()
     };
     for (jpeg, words) in [
-        (&none[..], "its header tells of no channels"),
+        (&none[..], "its header states no channels"),
         (&cut[..], "truncated at byte 9"),
     ] {
         crate::support::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
@@ -734,7 +734,7 @@ fn channels_beside_inks() {
     let (pages, _, said) = read_pages(&file).expect("readable");
     let second = Samples::from(vec![2u8, 7]);
     assert_eq!((pages.len(), pages[1].samples()), (5, &second));
-    let warning = "its 5 samples a pixel are no RGB: each is a grey page";
+    let warning = "its 5 samples per pixel are not RGB: each is read as a grey page";
     assert!(
         said.warnings.iter().any(|line| line == warning),
         "{:?}",
@@ -826,12 +826,12 @@ fn samples_beside_indices_and_chroma() {
         (
             3,
             3,
-            "2 samples a pixel beside the index of its palette are not supported",
+            "2 samples per pixel beside the index of its palette are not supported",
         ),
         (
             6,
             4,
-            "more samples a pixel than those of its YCbCr colours are not supported",
+            "more samples per pixel than those of its YCbCr colours are not supported",
         ),
     ] {
         let build = Build::default()
@@ -1060,7 +1060,7 @@ fn inks_in_jpeg() {
             (
                 &["rotate", "90"][..],
                 "out.jpg",
-                "JPEG has no CMYK colours (TIFF has; convert them",
+                "JPEG cannot store CMYK colours (TIFF can; convert them",
             ),
             (
                 &["normalize"],

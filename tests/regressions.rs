@@ -62,7 +62,7 @@ fn tiff_of_more_samples_a_pixel_than_there_are_overflowed() {
         let file = build.tag(277, 16, &[most]).file(&image);
         refused(
             tiff::decode(&Source::memory(file)),
-            "samples a pixel, and 65535 are the most",
+            "samples per pixel, and 65535 are the most",
         );
     }
     assert!(Shape::checked(3, 2, usize::MAX, Depth::Sixteen).is_err());
@@ -87,5 +87,5 @@ fn tiff_of_large_tiles_that_share_their_bytes_took_hours() {
         .file(&image);
     assert!(file.len() < 4000);
     let read = tiff::decode(&Source::memory(file));
-    refused(read, "promises 209715200 bytes of samples, more than its");
+    refused(read, "claims 209715200 bytes of samples, more than its");
 }

@@ -143,7 +143,7 @@ fn some_pages() {
         &file,
         &["normalize"],
         "out.pgm",
-        "31 pages do not go into one PNM file",
+        "31 pages do not fit into one PNM file",
     );
     for nonsense in ["0", "5-3", "x", "1-"] {
         let folder = folder(&[("in.tif", &file)]);

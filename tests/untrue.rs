@@ -214,7 +214,7 @@ fn planes_behind_one_directory_were_lost() {
         let file = stacked(metamorph, 5, &all);
         let (run, out) = outcome("in.stk.tif", &file, &VERTICAL, "out.tif");
         let expected = "gpuimg: warning: in.stk.tif: page 1: MetaMorph's own metadata (UIC, tags 33628 to \
-                        33631) are left out: they hold places in the file as it was\n";
+                        33631) are left out: they hold offsets into the input file\n";
         assert_eq!((run.code, run.stderr.as_str()), (0, expected));
         flipped_pages(&out.unwrap(), &all, 5);
 
@@ -244,10 +244,10 @@ fn planes_behind_one_directory_were_lost() {
         .tag(257, 4, &[5])
         .tag(32997, 4, &[4])
         .file(&all);
-    let words = "an image with ImageDepth of 4 planes behind one directory";
+    let words = "an image with ImageDepth of 4 planes in one directory";
     refused("in.tif", &file, &VERTICAL, "out.tif", words);
     let file = packed.tag(257, 4, &[5]).tag(33629, 5, &[0; 4]).file(&all);
-    let words = "a MetaMorph stack of 4 planes behind one directory";
+    let words = "a MetaMorph stack of 4 planes in one directory";
     refused("in.tif", &file, &VERTICAL, "out.tif", words);
     let long = stacked(Build::default().tag(33629, 5, &[0; 9]), 5, &all);
     refused(
@@ -408,7 +408,7 @@ fn stretched_values_kept_the_old_scale_and_statistics() {
     let file = ascii(Build::default(), 42112, told).file(&image);
     for args in [&["normalize"][..], &["flip", "vertical", "--depth", "8"]] {
         let (run, out) = outcome("in.tif", &file, args, "out.tif");
-        let said = "warning: in.tif: of GDAL's metadata STATISTICS_MINIMUM, SCALE, OFFSET, UNITTYPE are left out";
+        let said = "warning: in.tif: STATISTICS_MINIMUM, SCALE, OFFSET, UNITTYPE of GDAL's metadata are left out";
         assert!(run.stderr.contains(said), "{}", run.stderr);
         assert_eq!(text(&out.unwrap(), 42112).as_deref(), Some(kept));
     }
@@ -420,7 +420,11 @@ fn stretched_values_kept_the_old_scale_and_statistics() {
         "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">2</Item></GDALMetadata>";
     let file = ascii(Build::default(), 42112, only).file(&image);
     let (run, out) = outcome("in.tif", &file, &["normalize"], "out.tif");
-    assert!(run.stderr.contains("SCALE is left out"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("SCALE of GDAL's metadata is left out"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(text(&out.unwrap(), 42112), None);
 }
 
@@ -489,7 +493,7 @@ fn descriptions_were_lost_with_the_first_page() {
     // What tells of the first page alone is not true of another.
     let args = ["flip", "vertical", "--pages", "2", "-v"];
     let (run, out) = outcome("in.tif", &described("the left eye"), &args, "out.tif");
-    let said = "the description of page 1, which is not taken, is left out";
+    let said = "the description of page 1, which is not selected, is left out";
     assert!(run.stderr.contains(said), "{}", run.stderr);
     assert_eq!(text(&out.unwrap(), 270), None);
 }
@@ -509,7 +513,7 @@ fn labels_told_of_images_that_were_not_taken() {
         &["flip", "vertical", "--pages", "2"],
         "out.tif",
     );
-    let said = "ImageJ's labels are left out: they tell of pages which are not taken";
+    let said = "ImageJ's labels are left out: they describe pages that are not selected";
     assert!(run.stderr.contains(said), "{}", run.stderr);
     let out = out.unwrap();
     assert_eq!((tag(&out, 50838), words(&out).len()), (None, 30));
@@ -670,7 +674,7 @@ fn a_channel_of_no_stated_meaning_became_opacity() {
     for channels in [2, 4] {
         let image = picture(5, 4, channels, Depth::Sixteen);
         let file = Build::default().tag(338, 3, &[0]).file(&image);
-        let words = "PNG has no channel of no stated meaning, which its last one is (TIFF has)";
+        let words = "PNG cannot store a last channel of unspecified meaning (TIFF can)";
         refused("in.tif", &file, &FLIP, "out.png", words);
         refused("in.tif", &file, &["normalize"], "out.png", words);
         refused(
@@ -678,7 +682,7 @@ fn a_channel_of_no_stated_meaning_became_opacity() {
             &file,
             &FLIP,
             "out.ppm",
-            "PNM has no channel of no stated meaning",
+            "PNM cannot store a last channel of unspecified meaning",
         );
         let kept = made("in.tif", &file, &FLIP, "out.tif");
         assert_eq!(tag(&kept, 338), Some(vec![0]));

@@ -158,8 +158,7 @@ fn taken(names: &[String]) -> Result<Vec<&str>> {
         return Ok(vec![only]);
     } else {
         bail!(
-            "channels {} are no image of grey (Y) or RGB: write those that are wanted as a part or file \
-             of their own",
+            "channels {} are neither grey (Y) nor RGB: write the channels that you need to a part or file of their own",
             names.join(", ")
         )
     };
@@ -244,7 +243,7 @@ impl Decoder for ExrDecoder<'_> {
         let header = &self.file.headers[self.part.index];
         if !self.part.left_out.is_empty() {
             let names = self.part.left_out.join(", ");
-            let warning = format!("channels beside the image's are left out: {names}");
+            let warning = format!("channels that do not belong to the image are left out: {names}");
             diagnostics.warnings.push(warning);
         }
         let (shown, place) = (
@@ -253,7 +252,7 @@ impl Decoder for ExrDecoder<'_> {
         );
         if shown.position != place || shown.size != header.layer_size {
             diagnostics.warnings.push(format!(
-                "the pixels that the file has are taken, a window of the {}×{} of its display",
+                "only the stored pixels are read, a window of the {}×{} of its display",
                 shown.size.width(),
                 shown.size.height()
             ));
@@ -325,7 +324,7 @@ impl ExrDecoder<'_> {
         }
         ensure!(
             pixels == part.shape.pixels(),
-            "it is damaged: {pixels} of {} pixels are there",
+            "it is damaged: it has {pixels} of {} pixels",
             part.shape.pixels()
         );
         Ok(())

@@ -32,7 +32,7 @@ pub static FORMAT: Format = Format {
 fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let (mut magic, mut sides) = ([0; 8], [0; 8]);
     source.read_at(&mut magic, 0)?;
-    ensure!(&magic == MAGIC, "it is no farbfeld file");
+    ensure!(&magic == MAGIC, "it is not a farbfeld file");
     source.read_at(&mut sides, 8)?;
     let sides = u64::from_be_bytes(sides);
     let shape = Shape::checked(sides >> 32, sides & 0xFFFF_FFFF, 4, Depth::Sixteen)?;

@@ -101,7 +101,7 @@ fn layout(header: &Header) -> Result<Layout> {
         Some(64) => bail!(
             "64-bit integers are not supported: convert to 32 bits with a scale of your choice"
         ),
-        _ => bail!("its BITPIX is none of 8, 16, 32, 64, -32, -64"),
+        _ => bail!("its BITPIX is not one of 8, 16, 32, 64, -32, -64"),
     };
     let [width, height, ..] = &header.axes[..] else {
         bail!("an image of one axis is not supported");
@@ -135,7 +135,7 @@ fn layout(header: &Header) -> Result<Layout> {
     let records: Vec<Record> = records.copied().collect();
     let warnings = &mut layout.diagnostics.warnings;
     if scaled {
-        let warning = "samples are taken as they are stored: BSCALE and BZERO are not applied";
+        let warning = "samples are read as stored: BSCALE and BZERO are not applied";
         warnings.push(warning.into());
     }
     if let Some(blank) = header.integer("BLANK") {

@@ -348,7 +348,7 @@ pub trait Encoder {
     /// # Errors
     /// As `page`'s.
     fn deflated_page(&mut self, _page: &Deflated, _metadata: &Metadata) -> Result<()> {
-        bail!("deflated pixels belong into a PNG")
+        bail!("only PNG can store deflated pixels")
     }
 
     /// Bytes written so far; after the last page, the file's length.

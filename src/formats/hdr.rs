@@ -75,7 +75,7 @@ impl<'a> HdrDecoder<'a> {
                 }
                 Some((name @ ("EXPOSURE" | "COLORCORR"), value)) => {
                     diagnostics.warnings.push(format!(
-                        "samples are taken as they are stored: they are not divided by {name}, {value}"
+                        "samples are read as stored: they are not divided by {name}, {value}"
                     ));
                 }
                 _ => diagnostics.notes.push(format!("{line:?} is left out")),
@@ -85,10 +85,10 @@ impl<'a> HdrDecoder<'a> {
         let words: Vec<&str> = sides.split_whitespace().collect();
         let (height, width) = match words[..] {
             ["-Y", height, "+X", width] => (height, width),
-            _ => bail!("rows that lie as {sides:?} says are not supported (-Y HEIGHT +X WIDTH is)"),
+            _ => bail!("the row order {sides:?} is not supported (-Y HEIGHT +X WIDTH is)"),
         };
         let side = |text: &str| -> Result<u64> {
-            (text.parse().ok()).with_context(|| format!("{text:?} is no number of pixels"))
+            (text.parse().ok()).with_context(|| format!("{text:?} is not a number of pixels"))
         };
         Ok(HdrDecoder {
             source,

@@ -47,7 +47,7 @@ impl FromStr for Headerless {
     fn from_str(text: &str) -> Result<Headerless, String> {
         let number = |text: &str| -> Result<u64, String> {
             let number = text.parse().ok().filter(|_| !text.starts_with('+'));
-            number.ok_or(format!("'{text}' is no number"))
+            number.ok_or(format!("'{text}' is not a number"))
         };
         let (rest, skip) = match text.split_once('+') {
             Some((rest, skip)) => (rest, number(skip)?),
@@ -64,12 +64,12 @@ impl FromStr for Headerless {
             [width, height, channels @ 1..=4] => (width, height, channels as usize),
             _ => {
                 return Err(
-                    "it begins with WIDTHxHEIGHT, or WIDTHxHEIGHTxCHANNELS (1 to 4)".into(),
+                    "expected WIDTHxHEIGHT or WIDTHxHEIGHTxCHANNELS (1 to 4 channels) first".into(),
                 );
             }
         };
         if width == 0 || height == 0 {
-            return Err("a side of 0 pixels".into());
+            return Err("width and height must not be 0".into());
         }
         let name = parts.next().unwrap_or_default();
         let all = TYPES
@@ -80,8 +80,7 @@ impl FromStr for Headerless {
         let Some((_, &(_, depth, signed), big_endian)) = all.find(|(known, ..)| known == name)
         else {
             return Err(format!(
-                "'{name}' is no type of samples: u8, i8, or u16, i16, u32, i32, f32, f64 with le or \
-                 be behind for the byte order"
+                "unknown sample type '{name}': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be"
             ));
         };
         let pages = match parts.next().map(number).transpose()? {
@@ -89,7 +88,7 @@ impl FromStr for Headerless {
             pages => pages.map(|pages| pages as usize),
         };
         match parts.next() {
-            Some(more) => Err(format!("':{more}' is too much")),
+            Some(more) => Err(format!("unexpected ':{more}'")),
             None => Ok(Headerless {
                 width,
                 height,
@@ -155,7 +154,7 @@ impl Headerless {
             None => {
                 ensure!(
                     there.is_multiple_of(page) || there < page || damaged,
-                    "{there} bytes are no whole number of pages of {page} bytes (a number of pages \
+                    "{there} bytes are not a whole number of pages of {page} bytes (a number of pages \
                      after the type, or bytes to skip: --raw WxH:TYPE:PAGES+SKIP)"
                 );
                 usize::try_from(there / page)?.max(1)
@@ -177,6 +176,6 @@ pub static FORMAT: Format = Format {
     id: "raw",
     title: "Samples without a header",
     extensions: &["raw"],
-    decoder: |_, _| bail!("only --raw says what is in such a file"),
+    decoder: |_, _| bail!("only --raw describes the content of such a file"),
     ..Format::DEFAULTS
 };

@@ -60,7 +60,7 @@ impl FromStr for Quality {
             .filter(|number| (1..=100).contains(number));
         number
             .map(Quality)
-            .ok_or_else(|| "it is a number from 1 to 100".into())
+            .ok_or_else(|| "expected a number from 1 to 100".into())
     }
 }
 
@@ -242,7 +242,7 @@ fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
         .zip(side(shape.height))
         .with_context(|| {
             format!(
-                "{shape} is more than programs read from a JPEG, {LONGEST_SIDE} pixels a side (PNG and TIFF hold more)"
+                "{shape} is too large for a JPEG: most programs read at most {LONGEST_SIDE} pixels per side (PNG and TIFF hold more)"
             )
         })?;
     let mut file = Vec::new();

@@ -7,12 +7,9 @@ use std::fmt::Display;
 const TRANSLATIONS: [(&str, &str); 31] = [
     (
         "Extra bytes between headers",
-        "it has bytes between its segments that belong to none (--keep-going passes over them)",
+        "it has extra bytes between its segments (--keep-going skips them)",
     ),
-    (
-        "omponents cannot be zero",
-        "its header tells of no channels",
-    ),
+    ("omponents cannot be zero", "its header states no channels"),
     ("Huffman", "its Huffman codes are damaged"),
     ("premature end", "its data end too early"),
     ("not enough data", "it ends too early"),
@@ -52,7 +49,7 @@ const TRANSLATIONS: [(&str, &str); 31] = [
         "for top-down image",
         "compressed rows from top to bottom are not supported",
     ),
-    ("bit count", "its number of bits a pixel is not supported"),
+    ("bit count", "its number of bits per pixel is not supported"),
     ("Corrupt RLE", "its runs of pixels are damaged"),
     ("color table", "it has no palette"),
     ("out-of-bounds", "its first image lies beyond its screen"),
@@ -73,7 +70,7 @@ const TRANSLATIONS: [(&str, &str); 31] = [
     ("LZW", "its LZW codes are damaged"),
     ("lzw", "its LZW codes are damaged"),
     ("ignature", "its signature is damaged"),
-    ("imensions", "its sides do not fit one another"),
+    ("imensions", "its sides do not match"),
     ("hecksum", "a checksum is wrong"),
 ];
 
@@ -110,7 +107,7 @@ mod tests {
         for (message, words) in [
             (
                 "[strict-mode]: Extra bytes between headers",
-                "it has bytes between its segments",
+                "it has extra bytes between its segments",
             ),
             (
                 "i/o error: failed to fill whole buffer",
@@ -118,7 +115,7 @@ mod tests {
             ),
             (
                 "Error decoding SOF Marker, Number of components cannot be zero.",
-                "its header tells of no channels",
+                "its header states no channels",
             ),
             (
                 "Image too large (one of (70000, 48) > soft limit of 65535)",

@@ -71,8 +71,9 @@ pub fn take_stretch(metadata: &mut Metadata) {
         }
         Own::None | Own::Embedded(_) => None,
     };
-    metadata.stretch = text.map(|text| {
-        let text = str::from_utf8(&text).map_err(|_| "it is no text".to_string());
+    // Pages in memory have it in the neutral field already.
+    if let Some(text) = text {
+        let text = str::from_utf8(&text).map_err(|_| "it is not text".to_string());
         metadata.stretch = Some(text.and_then(str::parse));
     }
 }
@@ -95,7 +96,7 @@ pub fn convert(
         metadata.signed = false;
     }
     let mut leave_out = |what: String| {
-        let note = format!("{what} is left out: {} has no place for it", format.name);
+        let note = format!("{what} is left out: {} cannot store it", format.name);
         diagnostics.notes.push(note);
     };
     if lacks(Field::Maxval) && metadata.maxval.is_some() {
@@ -114,22 +115,22 @@ pub fn convert(
         Some(Ok(stretch)) => {
             if !(format.add_stretch)(&mut metadata.own, &stretch.to_string()) {
                 if lacks(Field::Stretch) {
-                    leave_out("how its values were stretched".into());
+                    leave_out("the record of how its values were scaled".into());
                 } else {
                     diagnostics.warnings.push(
-                        "how its values were stretched is left out: the metadata that it belongs to cannot be read"
+                        "the record of how its values were scaled is left out: the metadata that it belongs to cannot be read"
                             .into(),
                     );
                 }
             }
         }
         Some(Err(why)) => diagnostics.notes.push(format!(
-            "how its values were stretched is left out: it cannot be read ({why})"
+            "the record of how its values were scaled is left out: it cannot be read ({why})"
         )),
     }
     if lacks(Field::Orientation) && metadata.orientation.is_some_and(|number| number > 1) {
         diagnostics.warnings.push(format!(
-            "{} cannot tell that the image is to be turned (--auto-orient turns it)",
+            "{} cannot store the orientation of the image (--auto-orient rotates the pixels)",
             format.name
         ));
     }

@@ -34,7 +34,7 @@ fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     };
     while let Some(line) = Iterator::next(&mut lines) {
         let Some((name, value)) = line.split_once('=') else {
-            bail!("a line of the header is no field: {line:?}");
+            bail!("a line of the header is not a field: {line:?}");
         };
         let (name, value) = (name.trim(), value.trim());
         match name {

@@ -41,7 +41,7 @@ fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
 fn header(source: &Source) -> Result<(String, u64)> {
     let mut head = [0; 12];
     let read = source.read_up_to(&mut head, 0)?;
-    ensure!(head.starts_with(MAGIC), "it is no NumPy file");
+    ensure!(head.starts_with(MAGIC), "it is not a NumPy file");
     let (length, start) = match head {
         [.., 1, _, a, b, _, _] => (usize::from(u16::from_le_bytes([a, b])), 10),
         [.., 2 | 3, _, a, b, c, d] => (u32::from_le_bytes([a, b, c, d]) as usize, 12),
@@ -50,7 +50,7 @@ fn header(source: &Source) -> Result<(String, u64)> {
         }
     };
     ensure!(read >= start, "truncated at byte {read}, within the header");
-    ensure!(length <= MOST, "a header of {length} bytes is no image's");
+    ensure!(length <= MOST, "a header of {length} bytes is too long");
     let mut text = vec![0; length];
     source.read_at(&mut text, start as u64)?;
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -83,8 +83,7 @@ fn layout(text: &str, start: u64) -> Result<Layout> {
         [pages, height, width] => (pages, height, width, 1),
         [pages, height, width, channels @ 1..=4] => (pages, height, width, channels),
         _ => bail!(
-            "an array of the shape {axes:?} is no image (height, width), with channels (1 to 4) behind, \
-             and pages before it"
+            "an array of the shape {axes:?} is not an image: (height, width), optionally with pages first and channels (1 to 4) last"
         ),
     };
     ensure!(pages > 0, "the image is empty (0 pages)");
@@ -142,7 +141,7 @@ fn axes(shape: &str) -> Result<Vec<u64>> {
     let inside = shape
         .strip_prefix('(')
         .and_then(|rest| rest.split(')').next());
-    let inside = inside.context("the header's 'shape' is no tuple")?;
+    let inside = inside.context("the header's 'shape' is not a tuple")?;
     let numbers = inside
         .split(',')
         .map(str::trim)

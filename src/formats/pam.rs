@@ -57,11 +57,11 @@ fn header(source: &Source) -> Result<(Shape, u16, u64)> {
         let count = || {
             let value = value.trim();
             let number = value.parse::<u64>().ok();
-            number.with_context(|| format!("the header's {word} is no number: {value:?}"))
+            number.with_context(|| format!("the header's {word} is not a number: {value:?}"))
         };
         match word {
             "P7" if number == 0 => {}
-            _ if number == 0 => bail!("it is no PAM file"),
+            _ if number == 0 => bail!("it is not a PAM file"),
             "" => {}
             comment if comment.starts_with('#') => {}
             "WIDTH" => width = Some(count()?),
@@ -84,7 +84,7 @@ fn header(source: &Source) -> Result<(Shape, u16, u64)> {
                 )?;
                 return Ok((shape, maxval, at as u64));
             }
-            other => bail!("the header has a line of an unknown kind: {other:?}"),
+            other => bail!("the header has an unknown line: {other:?}"),
         }
     }
     bail!(

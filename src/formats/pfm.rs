@@ -54,27 +54,27 @@ fn layout(source: &Source) -> Result<Layout> {
             if read < MOST {
                 format!("truncated at byte {read}, within the header")
             } else {
-                format!("a header of more than {MOST} bytes is none of PFM's")
+                format!("a header of more than {MOST} bytes is not valid")
             }
         })?;
         // One blank ends a word, and the last one the header.
         at = start + length + 1;
-        str::from_utf8(&rest[..length]).context("the header is no text")
+        str::from_utf8(&rest[..length]).context("the header is not text")
     };
     let channels = match word()? {
         "PF" => 3,
         "Pf" => 1,
-        _ => anyhow::bail!("it is no PFM file"),
+        _ => anyhow::bail!("it is not a PFM file"),
     };
     let mut side = || -> Result<u64> {
         let word = word()?;
-        (word.parse().ok()).with_context(|| format!("{word:?} is no number of pixels"))
+        (word.parse().ok()).with_context(|| format!("{word:?} is not a number of pixels"))
     };
     let (width, height) = (side()?, side()?);
     let scale = word()?;
     let number = scale.parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number != 0.0);
-    let number = number.with_context(|| format!("the scale {scale:?} is no number but 0"))?;
+    let number = number.with_context(|| format!("the scale {scale:?} is not a nonzero number"))?;
     let shape = Shape::checked(width, height, channels, Depth::Float)?;
     let mut layout = Layout::new(shape, at as u64);
     layout.order = Order::new(number > 0.0);
@@ -91,7 +91,7 @@ fn layout(source: &Source) -> Result<Layout> {
 fn form(shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
     ensure!(
         shape.channels == 1 || shape.channels == 3,
-        "PFM has no images of {}",
+        "PFM cannot store {} images",
         shape.kind()
     );
     let kind = if shape.channels == 3 { "PF" } else { "Pf" };

@@ -60,7 +60,7 @@ fn check_name(path: &Path, shape: &Shape) -> Result<()> {
 fn open(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let mut header = Header::new(source);
     let [b'P', kind @ b'1'..=b'6'] = [header.byte()?, header.byte()?] else {
-        bail!("it is no PNM file");
+        bail!("it is not a PNM file");
     };
     ensure!(
         is_space(header.character()?),
@@ -126,7 +126,7 @@ pub(super) fn check_single(source: &Source, end: u64) -> Result<()> {
         end > source.len()
             || source.read_up_to(&mut after, end)? < 2
             || !matches!(after, [b'P', b'1'..=b'7']),
-        "it holds several images (gpuimg normalize - - --format pgm does a stream of them, frame by frame)"
+        "it holds several images (gpuimg normalize - - --format pgm processes such a stream frame by frame)"
     );
     Ok(())
 }
@@ -144,7 +144,7 @@ fn form(shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
     let kind = match shape.channels {
         1 => "P5",
         3 => "P6",
-        _ => bail!("PNM has no alpha channel"),
+        _ => bail!("PNM cannot store an alpha channel"),
     };
     let maxval = metadata.maxval.unwrap_or(shape.depth.full());
     let header = format!("{kind}\n{} {}\n{maxval}\n", shape.width, shape.height);

@@ -95,7 +95,7 @@ pub fn page_count(all_axes: &[u64]) -> Result<usize> {
     let pages = axes.copied().try_fold(1, u64::checked_mul);
     let pages = pages.and_then(|pages| usize::try_from(pages).ok());
     let pages = pages.filter(|&pages| pages > 0);
-    pages.with_context(|| format!("its axes {all_axes:?} make no image"))
+    pages.with_context(|| format!("its axes {all_axes:?} do not form an image"))
 }
 
 /// Decodes the pages of a layout.

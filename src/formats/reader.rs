@@ -34,12 +34,12 @@ impl std::str::FromStr for Pages {
     fn from_str(text: &str) -> Result<Pages, String> {
         let number = |text: &str| {
             let number = text.trim().parse::<usize>().ok().filter(|&page| page > 0);
-            number.ok_or(format!("'{text}' is no page: they are counted from 1"))
+            number.ok_or(format!("invalid page '{text}': pages start at 1"))
         };
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
-            return Err("the first page must not be behind the last".into());
+            return Err("the first page must not be after the last".into());
         }
         Ok(Pages { first, last })
     }
@@ -77,12 +77,12 @@ impl std::str::FromStr for Places {
         for part in text.split(',') {
             let (axis, range) = part
                 .split_once('=')
-                .ok_or("expected places on axes, as C=1,Z=3-9")?;
+                .ok_or("expected positions on axes, such as C=1,Z=3-9")?;
             let known = match axis.trim() {
                 "C" | "c" => &mut places.c,
                 "Z" | "z" => &mut places.z,
                 "T" | "t" => &mut places.t,
-                other => return Err(format!("'{other}' is no axis: C, Z and T are")),
+                other => return Err(format!("unknown axis '{other}': expected C, Z or T")),
             };
             if known.is_some() {
                 return Err(format!("the axis {axis} is named twice"));
@@ -230,7 +230,8 @@ impl<'a> Reader<'a> {
             };
             return Ok(());
         };
-        let axes = axes?.context("its metadata name no axes (--pages takes pages by number)")?;
+        let axes =
+            axes?.context("its metadata describe no axes (--pages selects pages by number)")?;
         let part = Part::new(axes, &places.ranges())?;
         self.pages = part.pages().iter().map(|&page| self.pages[page]).collect();
         self.axes = Some(part.axes());

@@ -255,12 +255,11 @@ impl Decoder for TiffDecoder<'_> {
         let planes = ifd.value(tag::IMAGE_DEPTH)?.unwrap_or(1);
         ensure!(
             planes <= 1 || self.frames > 1,
-            "{planes} planes behind one directory (ImageDepth) are not supported: write each as a page"
+            "{planes} planes in one directory (ImageDepth) are not supported: write each as a page"
         );
         ensure!(
             form.bands() == self.bands,
-            "it has {} samples a pixel, and the first page {}, which are read as as many grey pages: \
-             write pages of one kind",
+            "it has {} samples per pixel, but the first page has {}, each read as a grey page: write pages of one kind",
             form.stored,
             self.bands
         );
@@ -311,7 +310,7 @@ impl Decoder for TiffDecoder<'_> {
             let described = fields::without_axes(&mut metadata);
             if describes_all {
                 let warning = format!(
-                    "its {} samples a pixel are no RGB: each is a grey page",
+                    "its {} samples per pixel are not RGB: each is read as a grey page",
                     self.bands
                 );
                 diagnostics.warnings.push(if described {

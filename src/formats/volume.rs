@@ -184,5 +184,5 @@ pub fn numbers(name: &str, value: &str) -> Result<Vec<u64>> {
     let numbers = value.split_whitespace().map(|number| number.parse().ok());
     let numbers: Option<Vec<u64>> = numbers.collect();
     numbers
-        .with_context(|| format!("the header's {name} has something else than numbers: {value:?}"))
+        .with_context(|| format!("the header's {name} has values that are not numbers: {value:?}"))
 }

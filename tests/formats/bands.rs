@@ -109,7 +109,7 @@ fn bands_that_are_no_rgb_are_pages() {
         }
         assert_eq!(
             said.warnings,
-            ["its 5 samples a pixel are no RGB: each is a grey page"]
+            ["its 5 samples per pixel are not RGB: each is read as a grey page"]
         );
     }
     // A description of axes that pages do not have any more.
@@ -131,7 +131,7 @@ fn bands_that_are_no_rgb_are_pages() {
     assert_eq!(
         said.warnings,
         [
-            "its 3 samples a pixel are no RGB: each is a grey page, and the description of its axes is \
+            "its 3 samples per pixel are not RGB: each is read as a grey page, and the description of its axes is \
           left out"
         ]
     );
@@ -146,7 +146,7 @@ fn bands_that_are_no_rgb_are_pages() {
     );
     assert_eq!(turned.code, 0, "{}", turned.stderr);
     assert!(
-        turned.stderr.contains("each is a grey page"),
+        turned.stderr.contains("each is read as a grey page"),
         "{}",
         turned.stderr
     );
@@ -164,7 +164,7 @@ fn bands_that_are_no_rgb_are_pages() {
         &[],
     );
     assert!(
-        png.stderr.contains("5 pages do not go into one PNG file"),
+        png.stderr.contains("5 pages do not fit into one PNG file"),
         "{}",
         png.stderr
     );
@@ -205,7 +205,7 @@ fn inks_are_kept_by_turns_and_refused_by_others() {
         ("project mean cmyk.tif cmyk.tif a.tif", only),
         (
             "flip vertical cmyk.tif a.png",
-            "PNG has no CMYK colours (TIFF has; convert them to RGB first)",
+            "PNG cannot store CMYK colours (TIFF can; convert them to RGB first)",
         ),
     ] {
         let args: Vec<&str> = line.split(' ').collect();

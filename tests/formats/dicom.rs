@@ -115,8 +115,8 @@ fn values_that_are_no_whole_numbers_stay_as_they_are_stored() {
     assert_eq!(
         said.warnings,
         [
-            "samples are taken as they are stored: 0.25 times each and 0 more (RescaleSlope, \
-          RescaleIntercept) would be no whole numbers of 32 bits"
+            "samples are read as stored: 0.25 × sample + 0 (RescaleSlope, \
+          RescaleIntercept) is not always a 32-bit integer"
         ]
     );
 }
@@ -296,7 +296,7 @@ fn thirty_two_bits() {
     let build = build.text((0x28, 0x1053), "1073741824");
     let (_, _, said) = read(&build.file(&bytes, None)).unwrap();
     assert!(
-        said.warnings[0].contains("no whole numbers of 32 bits"),
+        said.warnings[0].contains("is not always a 32-bit integer"),
         "{:?}",
         said.warnings
     );

@@ -162,7 +162,7 @@ fn refusals() {
         ),
         (
             "BITPIX  =                    9",
-            "its BITPIX is none of 8, 16",
+            "its BITPIX is not one of 8, 16",
         ),
     ] {
         refused(&file(&two_by_three(bitpix, &[]), &[0; 96]), why);
@@ -223,7 +223,7 @@ fn refusals() {
     let scaled = two_by_three(BITS_16, &["BSCALE  = 'two'"]);
     refused(
         &file(&scaled, b"abcdefghijkl"),
-        "the header's BSCALE is no number",
+        "the header's BSCALE is not a number",
     );
     refused(
         b"SIMPLE  =                    T",
@@ -258,7 +258,7 @@ fn records_are_kept_while_they_are_true() {
         "a.fits",
         &file(&records, b"\x80\0\xFF\xFF\0\0\0\x01\x01\x02\x7F\xFF"),
     )]);
-    let scale = "samples are taken as they are stored: BSCALE and BZERO are not applied";
+    let scale = "samples are read as stored: BSCALE and BZERO are not applied";
     let blank = "pixels without a value (BLANK, -32768) count as values";
     for (line, kept, left, words) in [
         (
@@ -267,13 +267,13 @@ fn records_are_kept_while_they_are_true() {
                 "OBJECT", "BUNIT", "BSCALE", "BZERO", "BLANK", "COMMENT", "CDNAME",
             ][..],
             &["CRPIX1", "CD1_2", "CDELT2", "CHECKSUM"][..],
-            "3 records of the header describe places as they were and are left out (CRPIX1, …)",
+            "3 records of the header describe the previous positions and are left out (CRPIX1, …)",
         ),
         (
             "normalize a.fits b.fits",
             &["OBJECT", "CRPIX1", "CD1_2", "CDELT2", "COMMENT"],
             &["BUNIT", "BSCALE", "BZERO", "BLANK", "CHECKSUM"],
-            "4 records of the header describe values as they were and are left out (BUNIT, …)",
+            "4 records of the header describe the previous values and are left out (BUNIT, …)",
         ),
         (
             "normalize a.fits b.png -v",

@@ -74,7 +74,7 @@ fn channels_of_exr_that_make_no_image_are_named() {
     let row = |channels: usize| floats(&vec![1.0; 3 * channels]);
     refused(
         &exr(3, &[("U", 2), ("V", 2)], &[&row(2)]),
-        "channels U, V are no image of grey (Y) or RGB: write those that are wanted as a part",
+        "channels U, V are neither grey (Y) nor RGB: write the channels that you need to a part",
     );
     refused(
         &exr(3, &[("BY", 2), ("RY", 2), ("Y", 2)], &[&row(3)]),
@@ -88,7 +88,7 @@ fn channels_of_exr_that_make_no_image_are_named() {
     assert_eq!(image.shape().channels, 1);
     assert_eq!(
         said.warnings,
-        ["channels beside the image's are left out: Z"]
+        ["channels that do not belong to the image are left out: Z"]
     );
 }
 
@@ -161,7 +161,7 @@ fn parts_of_exr_are_pages() {
     assert_eq!(numbers(&pages[1])[..6], [0.0, 4.0, 0.0, 1.0, 4.0, 0.0]);
     assert_eq!(
         said.warnings,
-        ["the pixels that the file has are taken, a window of the 5×3 of its display"]
+        ["only the stored pixels are read, a window of the 5×3 of its display"]
     );
 }
 
@@ -200,12 +200,12 @@ fn hdr_that_cannot_be_read_as_it_stands() {
     let (_, _, said) = read(&hdr("EXPOSURE=2.5\nVIEW=-vtv\n", "-Y 1 +X 1", b"abcd")).unwrap();
     assert_eq!(
         said.warnings,
-        ["samples are taken as they are stored: they are not divided by EXPOSURE, 2.5"]
+        ["samples are read as stored: they are not divided by EXPOSURE, 2.5"]
     );
     assert_eq!(said.notes, ["\"VIEW=-vtv\" is left out"]);
     refused(
         &hdr("", "+X 1 -Y 1", b"abcd"),
-        "rows that lie as \"+X 1 -Y 1\" says are not supported (-Y HEIGHT +X WIDTH is)",
+        "the row order \"+X 1 -Y 1\" is not supported (-Y HEIGHT +X WIDTH is)",
     );
     let other = String::from_utf8(hdr("", "-Y 1 +X 1", b"abcd")).unwrap();
     refused(

@@ -88,13 +88,13 @@ fn npy_shapes() {
     assert_eq!(read("(2, 3, 2, 1)", 12), (2, (2, 3, 1), 6));
     assert_eq!(read("(2, 1, 5, 3)", 30), (2, (5, 1, 3), 15));
     for (axes, why) in [
-        ("(6,)", "an array of the shape [6] is no image"),
-        ("()", "an array of the shape [] is no image"),
-        ("(1, 2, 3, 5)", "is no image"),
+        ("(6,)", "an array of the shape [6] is not an image"),
+        ("()", "an array of the shape [] is not an image"),
+        ("(1, 2, 3, 5)", "is not an image"),
         ("(2, 0)", "the image is empty"),
         ("(0, 2, 5)", "the image is empty"),
         ("(2, x)", "no number where \"x\" is"),
-        ("7", "no tuple"),
+        ("7", "not a tuple"),
         ("(99999999999, 99999999999)", "do not fit in memory"),
         ("(99999999, 99999999, 9999)", "do not fit in a file"),
         ("(99999999999999999999, 2)", "no number"),
@@ -203,17 +203,14 @@ fn pam() {
         (head(1, 0, ""), "a maxval of 0"),
         (head(1, 65536, ""), "a maxval of 65536"),
         (head(1, 1, ""), "a sample of 102 is above the maxval 1"),
-        (
-            head(1, 255, "COLOUR red\n"),
-            "a line of an unknown kind: \"COLOUR\"",
-        ),
+        (head(1, 255, "COLOUR red\n"), "an unknown line: \"COLOUR\""),
         (
             head(1, 255, "").replace("HEIGHT 2\n", ""),
             "the header has no HEIGHT",
         ),
         (
             head(1, 255, "").replace("3", "-3"),
-            "WIDTH is no number: \"-3\"",
+            "WIDTH is not a number: \"-3\"",
         ),
         (head(1, 255, "").replace("3", "0"), "the image is empty"),
         (
@@ -276,11 +273,11 @@ fn plain_and_packed_pnm() {
         (b"P2 3 1 255 1 2 99999999999999", "above the maxval"),
         (
             b"P2 3 1 255 1 2 x33",
-            "a sample that is no number (byte 15)",
+            "a sample that is not a number (byte 15)",
         ),
         (
             b"P2 3 1 255 1 2 3x3",
-            "a sample that is no number (byte 15)",
+            "a sample that is not a number (byte 15)",
         ),
         (b"P4 9 1 \x7F", "truncated at byte 8 of 9"),
         (b"P4 8 1 \x7FP4 8 1 \x7F", "several images"),
@@ -430,7 +427,7 @@ fn tga() {
         &[0; 40],
         b"\0\0\x02",
     ] {
-        refused(other, "it is no image of a format that is read");
+        refused(other, "it is not a supported image format");
     }
 }
 

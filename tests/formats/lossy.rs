@@ -235,7 +235,7 @@ fn what_a_jpeg_cannot_hold() {
     let error = written(format("jpeg"), &[long], &metadata).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "65536×1 grey, 8 bits is more than programs read from a JPEG, 65500 pixels a side (PNG and TIFF hold \
+        "65536×1 grey, 8 bits is too large for a JPEG: most programs read at most 65500 pixels per side (PNG and TIFF hold \
          more)"
     );
     let folder = tempfile::tempdir().unwrap();
@@ -261,9 +261,9 @@ fn what_a_jpeg_cannot_hold() {
     assert_eq!(
         said.notes,
         [
-            "the XMP packet is left out: JPEG has no place for it",
-            "Exif data of more than 64 KiB is left out: JPEG has no place for it",
-            "an ICC profile of more than 16.7 MB is left out: JPEG has no place for it"
+            "the XMP packet is left out: JPEG cannot store it",
+            "Exif data of more than 64 KiB is left out: JPEG cannot store it",
+            "an ICC profile of more than 16.7 MB is left out: JPEG cannot store it"
         ]
     );
 }

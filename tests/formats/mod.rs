@@ -148,8 +148,7 @@ fn pages_of_two_sizes_are_refused_or_kept() {
             "tiff" => assert_eq!(read_pages(&file.unwrap()).unwrap().0, pages),
             _ => assert_eq!(
                 format!("{:#}", file.unwrap_err()),
-                "page 2 is 20×30 grey, 16 bits, and the first is 30×20 grey, 16 bits: this format holds \
-                 pages of one kind"
+                "page 2 is 20×30 grey, 16 bits, but the first is 30×20 grey, 16 bits: all pages of a file of this format have one shape"
             ),
         }
     }
@@ -260,12 +259,12 @@ fn what_cannot_be_written_is_said_before_anything_is_touched() {
         (
             "flip vertical in/grey.pgm a.xyz",
             2,
-            "the extension .xyz stands for no format that is written: .png, .tif, .tiff, .pnm",
+            "the extension .xyz is not supported: use one of .png, .tif, .tiff, .pnm",
         ),
         (
             "flip vertical in/grey.pgm a.webp",
             2,
-            "cannot write a.webp: WebP is only read (--format says another: png, tiff, pnm,",
+            "cannot write a.webp: WebP is read-only (choose another with --format: png, tiff, pnm,",
         ),
         (
             "flip vertical in/grey.pgm a --format gif",
@@ -280,27 +279,27 @@ fn what_cannot_be_written_is_said_before_anything_is_touched() {
         (
             "flip vertical in/grey.pgm a.pfm",
             1,
-            "cannot write a.pfm: PFM has no samples of 16 bits",
+            "cannot write a.pfm: PFM cannot store samples of 16 bits",
         ),
         (
             "flip vertical alpha.png a.ff",
             1,
-            "farbfeld has no samples of 8 bits (--depth 16 makes them 16 bits; PNG,",
+            "farbfeld cannot store samples of 8 bits (--depth 16 makes them 16 bits; PNG,",
         ),
         (
             "flip vertical alpha.png a.jpg",
             1,
-            "JPEG has no alpha channel (PNG, TIFF,",
+            "JPEG cannot store an alpha channel (PNG, TIFF,",
         ),
         (
             "flip vertical alpha.png a.fits",
             1,
-            "FITS has no alpha channel (PNG, TIFF,",
+            "FITS cannot store an alpha channel (PNG, TIFF,",
         ),
         (
             "flip vertical in/grey.pgm out/ --name {stem}.tga",
             1,
-            "TGA is only read",
+            "TGA is read-only",
         ),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
@@ -319,7 +318,7 @@ fn what_cannot_be_written_is_said_before_anything_is_touched() {
     );
     assert_eq!(plan.code, 1);
     assert!(
-        plan.stdout.contains("PFM has no samples of 16 bits"),
+        plan.stdout.contains("PFM cannot store samples of 16 bits"),
         "{}",
         plan.stdout
     );

@@ -67,7 +67,7 @@ fn pages_channels_and_what_is_wrong() {
         (
             "sum a.bin --raw 7x4:u8",
             1,
-            "60 bytes are no whole number of pages of 28 bytes",
+            "60 bytes are not a whole number of pages of 28 bytes",
         ),
         ("sum a.bin --raw 5x4:u8:4", 1, "truncated at byte 60 of 80"),
         ("sum a.bin --raw 5x4:u8+70", 1, "truncated at byte 60 of 90"),
@@ -79,20 +79,24 @@ fn pages_channels_and_what_is_wrong() {
         (
             "flip vertical a.bin out3/ --raw 5x4:u8",
             1,
-            "raw is only read (--format says another:",
+            "raw is read-only (choose another with --format:",
         ),
         (
             "sum a.bin --raw 5x4:f32",
             2,
-            "'f32' is no type of samples: u8, i8, or u16, i16, u32, i32, f32, f64 with le or be",
+            "unknown sample type 'f32': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be",
         ),
-        ("sum a.bin --raw 5:u8", 2, "it begins with WIDTHxHEIGHT"),
-        ("sum a.bin --raw 5x4x5:u8", 2, "it begins with WIDTHxHEIGHT"),
-        ("sum a.bin --raw 0x4:u8", 2, "a side of 0 pixels"),
+        ("sum a.bin --raw 5:u8", 2, "expected WIDTHxHEIGHT"),
+        ("sum a.bin --raw 5x4x5:u8", 2, "expected WIDTHxHEIGHT"),
+        (
+            "sum a.bin --raw 0x4:u8",
+            2,
+            "width and height must not be 0",
+        ),
         ("sum a.bin --raw 5x4:u8:0", 2, "0 pages"),
-        ("sum a.bin --raw 5x4:u8:1:2", 2, "':2' is too much"),
-        ("sum a.bin --raw 5x4:u8+x", 2, "'x' is no number"),
-        ("sum a.bin --raw 5x4", 2, "'' is no type"),
+        ("sum a.bin --raw 5x4:u8:1:2", 2, "unexpected ':2'"),
+        ("sum a.bin --raw 5x4:u8+x", 2, "'x' is not a number"),
+        ("sum a.bin --raw 5x4", 2, "unknown sample type ''"),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let made = run(root.path(), &args, &[]);

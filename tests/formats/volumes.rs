@@ -208,7 +208,7 @@ fn refusals() {
         ),
         (
             nrrd("type: uchar\nsizes: 3 x\n", &[0; 12]),
-            "something else than numbers: \"3 x\"",
+            "values that are not numbers: \"3 x\"",
         ),
         (
             nrrd("type: uchar\nsizes: 0 2\n", &[0; 12]),
@@ -216,7 +216,7 @@ fn refusals() {
         ),
         (
             nrrd("type: uchar\nsizes: 9 9 0\n", &[0; 12]),
-            "make no image",
+            "do not form an image",
         ),
         (
             nrrd("type: uchar\nsizes: 9999999 9999999\n", &[0; 12]),
@@ -250,7 +250,7 @@ fn refusals() {
             metaimage("ElementType = MET_CHAR\nElementNumberOfChannels = 5\n", b""),
             "pixels of 5 samples",
         ),
-        (metaimage("nonsense\n", b""), "no field: \"nonsense\""),
+        (metaimage("nonsense\n", b""), "not a field: \"nonsense\""),
         (b"NDims = 2\nDimSize = 3 2\n".to_vec(), "within the header"),
     ] {
         refused(&file, why);

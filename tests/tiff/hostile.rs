@@ -45,7 +45,7 @@ fn truncated_anywhere() {
             match read(&file[..size]) {
                 // What is cut off may be padding after the last tag value.
                 Ok(image) => assert_eq!(image, whole),
-                Err(error) if size < 2 => assert!(error.to_string().contains("no TIFF")),
+                Err(error) if size < 2 => assert!(error.to_string().contains("not a TIFF")),
                 Err(error) => {
                     let text = format!("{error:#}");
                     assert!(text.contains("truncated at byte"), "{size}: {text}");
@@ -116,7 +116,7 @@ fn overlapping_strips() {
         .tag(273, 4, &vec![8; height as usize])
         .tag(279, 4, &vec![100; height as usize])
         .file(&image);
-    refused(&file, "promises 100000 bytes of samples, more than its");
+    refused(&file, "claims 100000 bytes of samples, more than its");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn directory_lies() {
     refused(&with(4, &[0; 4]), "truncated at byte");
     refused(&with(directory, &[0, 0]), "claims 0 entries");
     refused(&with(directory, &[0xff, 0xff]), "(directory)");
-    refused(&with(2, &[41]), "no TIFF");
+    refused(&with(2, &[41]), "not a TIFF");
     let entries = (file.len() - directory - 6) / 12;
     let next = directory + 2 + 12 * entries;
     refused(&with(next, &[directory as u8]), "loop");
@@ -149,8 +149,8 @@ fn directory_lies() {
         .file(&image)[..15],
         "(header)",
     );
-    refused(b"", "no TIFF");
-    refused(b"hello world, this is no image", "no TIFF");
+    refused(b"", "not a TIFF");
+    refused(b"hello world, this is no image", "not a TIFF");
 }
 
 /// Errors of packed data name the strip; of several the first.

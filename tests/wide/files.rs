@@ -384,7 +384,7 @@ fn pfm_by_hand() {
     assert_eq!(made, file("PF\n1 2\n-1.0\n", &samples));
     for (head, words) in [
         ("PF\n1 2\n0\n", "the scale \"0\""),
-        ("PF\n1 two\n1\n", "\"two\" is no number of pixels"),
+        ("PF\n1 two\n1\n", "\"two\" is not a number of pixels"),
         ("PF\n0 2\n1\n", "the image is empty"),
         ("PF\n1 2", "truncated at byte 6, within the header"),
         ("PF\n1 3\n1\n", "truncated at byte 33 of 45"),
@@ -417,11 +417,11 @@ fn refusals_say_what_to_do() {
     for (line, words) in [
         (
             "flip vertical in/a.tif out.png",
-            "PNG has no samples of 32-bit floating point (normalize makes them 16 bits, or 8 with --depth 8; TIFF, NumPy, PFM and FITS have)",
+            "PNG cannot store samples of 32-bit floating point (normalize makes them 16 bits, or 8 with --depth 8; TIFF, NumPy, PFM and FITS can)",
         ),
         (
             "flip vertical in/a.tif out.pgm",
-            "PNM has no samples of 32-bit floating point",
+            "PNM cannot store samples of 32-bit floating point",
         ),
         (
             "rotate 90 in/a.tif out.tif --depth 16",

@@ -139,7 +139,7 @@ impl Stored {
         };
         ensure!(
             frame.len() == self.frame_bytes(),
-            "its JPEG image has another size than its header says"
+            "the size of its JPEG image differs from that in the header"
         );
         Ok(self.to_planes(frame))
     }

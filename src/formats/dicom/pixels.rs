@@ -59,7 +59,7 @@ impl Stored {
         let channels = usize::from(number(2, "SamplesPerPixel")?);
         ensure!(
             channels == colours.channels(),
-            "{channels} samples a pixel are not those of {name}"
+            "{channels} samples per pixel are not those of {name}"
         );
         let allocated = u32::from(number(0x100, "BitsAllocated")?);
         let depth = match allocated {

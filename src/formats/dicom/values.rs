@@ -45,13 +45,12 @@ impl Stored {
         match values {
             Some(values) => self.values = values,
             None if differing => diagnostics.warnings.push(
-                "samples are taken as they are stored: RescaleSlope and RescaleIntercept differ from \
+                "samples are read as stored: RescaleSlope and RescaleIntercept differ from \
                  frame to frame"
                     .into(),
             ),
             None => diagnostics.warnings.push(format!(
-                "samples are taken as they are stored: {slope} times each and {intercept} more \
-                 (RescaleSlope, RescaleIntercept) would be no whole numbers of 32 bits"
+                "samples are read as stored: {slope} × sample + {intercept} (RescaleSlope, RescaleIntercept) is not always a 32-bit integer"
             )),
         }
         Ok(values.is_some())

@@ -131,7 +131,7 @@ impl Header {
         let number = number(value);
         ensure!(
             number.is_some(),
-            "the header's {name} is no number: {:?}",
+            "the header's {name} is not a number: {:?}",
             without_comment(value)
         );
         Ok(number)

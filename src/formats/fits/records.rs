@@ -93,8 +93,8 @@ pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mu
     let untrue = transform.changes_values() || matches!(transform.effect, Effect::Cropped { .. });
     let moves = transform.changes_places();
     for (kinds, untrue, why) in [
-        (values, untrue, "values as they were"),
-        (&[Kind::Places], moves, "places as they were"),
+        (values, untrue, "the previous values"),
+        (&[Kind::Places], moves, "the previous positions"),
     ] {
         if !untrue {
             continue;

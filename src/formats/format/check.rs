@@ -1,4 +1,4 @@
-//! Refuses what a format cannot hold, in a sentence that names the formats that can.
+//! Refuses what a format cannot hold, with an error that names the formats that can.
 
 use super::lookup::written;
 use super::{Capabilities, Format};
@@ -9,11 +9,11 @@ use anyhow::{Result, ensure};
 /// Refuses to write a format that is only read.
 ///
 /// # Errors
-/// A sentence that names the formats that are written.
+/// An error that names the formats that are written.
 pub fn check_written(format: &Format) -> Result<()> {
     ensure!(
         format.is_written(),
-        "{} is only read (--format says another: {})",
+        "{} is read-only (choose another with --format: {})",
         format.name,
         listed(written().map(|format| format.id).collect(), "or")
     );
@@ -23,7 +23,7 @@ pub fn check_written(format: &Format) -> Result<()> {
 /// Refuses a depth that the format cannot hold.
 ///
 /// # Errors
-/// A sentence that names the formats that can, and the other depth.
+/// An error that names the formats that can, and the other depth.
 pub fn check_depth(format: &Format, depth: Depth) -> Result<()> {
     let remedy = match depth {
         Depth::Eight => "--depth 16 makes them 16 bits",
@@ -34,9 +34,9 @@ pub fn check_depth(format: &Format, depth: Depth) -> Result<()> {
     };
     ensure!(
         format.capabilities.depths.contains(&depth),
-        "{} has no samples of {depth} ({remedy}; {})",
+        "{} cannot store samples of {depth} ({remedy}; {})",
         format.name,
-        those(|can| can.depths.contains(&depth), "has", "have")
+        those(|can| can.depths.contains(&depth))
     );
     Ok(())
 }
@@ -58,9 +58,9 @@ pub fn check_output(format: &Format, shapes: &[Shape]) -> Result<()> {
 pub fn check_pages(format: &Format, pages: usize) -> Result<()> {
     ensure!(
         pages == 1 || format.capabilities.pages,
-        "{pages} pages do not go into one {} file: --pages N takes one, and {}",
+        "{pages} pages do not fit into one {} file: --pages N selects one, and {} hold all",
         format.name,
-        those(|can| can.pages, "holds all", "hold all")
+        those(|can| can.pages)
     );
     Ok(())
 }
@@ -69,55 +69,54 @@ pub fn check_pages(format: &Format, pages: usize) -> Result<()> {
 /// express.
 ///
 /// # Errors
-/// A sentence that names the formats that can.
+/// An error that names the formats that can.
 pub fn check(format: &Format, shape: &Shape, metadata: &Metadata) -> Result<()> {
     let (name, can) = (format.name, format.capabilities);
     ensure!(
         can.signed || !metadata.signed,
-        "{name} has no signed samples ({}; normalize --unsigned makes them unsigned)",
-        those(|can| can.signed, "has", "have")
+        "{name} cannot store signed samples ({}; normalize --unsigned makes them unsigned)",
+        those(|can| can.signed)
     );
     ensure!(
         can.white_is_zero || !metadata.white_is_zero,
-        "{name} has no grey whose 0 is white ({})",
-        those(|can| can.white_is_zero, "has", "have")
+        "{name} cannot store grey whose 0 is white ({})",
+        those(|can| can.white_is_zero)
     );
     ensure!(
         metadata.alpha != Alpha::Associated || can.alpha.contains(&Alpha::Associated),
-        "{name} has no alpha that colours are multiplied by ({})",
-        those(|can| can.alpha.contains(&Alpha::Associated), "has", "have")
+        "{name} cannot store premultiplied alpha ({})",
+        those(|can| can.alpha.contains(&Alpha::Associated))
     );
     ensure!(
         metadata.alpha != Alpha::Unspecified || can.alpha.contains(&Alpha::Unspecified),
-        "{name} has no channel of no stated meaning, which its last one is ({})",
-        those(|can| can.alpha.contains(&Alpha::Unspecified), "has", "have")
+        "{name} cannot store a last channel of unspecified meaning ({})",
+        those(|can| can.alpha.contains(&Alpha::Unspecified))
     );
     ensure!(
         metadata.alpha != Alpha::Black || can.alpha.contains(&Alpha::Black),
-        "{name} has no CMYK colours ({}; convert them to RGB first)",
-        those(|can| can.alpha.contains(&Alpha::Black), "has", "have")
+        "{name} cannot store CMYK colours ({}; convert them to RGB first)",
+        those(|can| can.alpha.contains(&Alpha::Black))
     );
-    // After what some alpha channels need beside, so that the formats named are those that can.
+    // After the checks of special alpha channels, so that the error names formats that can store those.
     ensure!(
         !can.alpha.is_empty() || !shape.has_alpha(),
-        "{name} has no alpha channel ({})",
-        those(|can| !can.alpha.is_empty(), "has", "have")
+        "{name} cannot store an alpha channel ({})",
+        those(|can| !can.alpha.is_empty())
     );
     ensure!(
         can.channels.contains(&shape.channels),
-        "{name} has no images of {} ({})",
+        "{name} cannot store {} images ({})",
         shape.kind(),
-        those(|can| can.channels.contains(&shape.channels), "has", "have")
+        those(|can| can.channels.contains(&shape.channels))
     );
     check_depth(format, shape.depth)
 }
 
-/// The formats with a capability, followed by the matching verb: `PNG and TIFF have`.
-fn those(can: impl Fn(&Capabilities) -> bool, has: &str, have: &str) -> String {
+/// The formats that have a capability, as `PNG and TIFF can`.
+fn those(can: impl Fn(&Capabilities) -> bool) -> String {
     let formats = written().filter(|format| can(&format.capabilities));
-    let names: Vec<&str> = formats.map(|format| format.name).collect();
-    let verb = if names.len() == 1 { has } else { have };
-    format!("{} {verb}", listed(names, "and"))
+    let names = formats.map(|format| format.name).collect();
+    format!("{} can", listed(names, "and"))
 }
 
 /// `a, b or c`.
@@ -142,29 +141,29 @@ mod tests {
             channels,
             depth: Depth::Eight,
         };
-        let told = |result: Result<()>| result.err().map(|error| error.to_string());
+        let message = |result: Result<()>| result.err().map(|error| error.to_string());
         let plain = Metadata::default();
         assert_eq!(
-            told(check(pnm, &shape(4), &plain)).as_deref(),
-            Some("PNM has no alpha channel (PNG, TIFF, PAM, NumPy, farbfeld and BMP have)")
+            message(check(pnm, &shape(4), &plain)).as_deref(),
+            Some("PNM cannot store an alpha channel (PNG, TIFF, PAM, NumPy, farbfeld and BMP can)")
         );
         let signed = Metadata {
             signed: true,
             ..Metadata::default()
         };
         assert_eq!(
-            told(check(png, &shape(1), &signed)).as_deref(),
+            message(check(png, &shape(1), &signed)).as_deref(),
             Some(
-                "PNG has no signed samples (TIFF, NumPy and FITS have; normalize --unsigned makes them unsigned)"
+                "PNG cannot store signed samples (TIFF, NumPy and FITS can; normalize --unsigned makes them unsigned)"
             )
         );
-        assert_eq!(told(check(png, &shape(4), &plain)), None);
+        assert_eq!(message(check(png, &shape(4), &plain)), None);
         assert_eq!(
-            told(check_pages(pnm, 2)).as_deref(),
+            message(check_pages(pnm, 2)).as_deref(),
             Some(
-                "2 pages do not go into one PNM file: --pages N takes one, and TIFF, NumPy and FITS hold all"
+                "2 pages do not fit into one PNM file: --pages N selects one, and TIFF, NumPy and FITS can hold all"
             )
         );
-        assert_eq!(told(check_pages(&crate::formats::tiff::FORMAT, 2)), None);
+        assert_eq!(message(check_pages(&crate::formats::tiff::FORMAT, 2)), None);
     }
 }

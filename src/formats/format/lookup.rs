@@ -16,14 +16,14 @@ pub fn of_extension(path: &Path) -> Result<&'static Format> {
     let extension = extension.to_lowercase();
     ensure!(
         !extension.is_empty(),
-        "its name has no extension to tell the format by: give it one, as .png, or say --format png"
+        "its name has no extension: add one, such as .png, or use --format png"
     );
     let format = find(|format| format.extensions.contains(&&*extension));
     format.with_context(|| {
         let known = written().flat_map(|format| format.extensions);
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         format!(
-            "the extension .{extension} stands for no format that is written: {} (or say --format)",
+            "the extension .{extension} is not supported: use one of {}, or --format",
             known.join(", ")
         )
     })
@@ -43,11 +43,11 @@ pub fn of_content(source: &Source) -> Result<&'static Format> {
     }
     match foreign::identify(source)? {
         Some(foreign) => bail!(
-            "it is {}, which is not read (`gpuimg formats` lists what is): {}",
+            "it is {}, which is not supported (see `gpuimg formats`): {}",
             foreign.name,
             foreign.advice
         ),
-        None => bail!("it is no image of a format that is read (`gpuimg formats` lists them)"),
+        None => bail!("it is not a supported image format (see `gpuimg formats`)"),
     }
 }
 

@@ -40,7 +40,7 @@ pub fn decode(file: &[u8], wanted: &Shape) -> Result<Vec<u8>> {
     let mut frame = Frame {
         precision: 0,
         names: Vec::new(),
-        rest: rest.context("it is no JPEG image")?,
+        rest: rest.context("it is not a JPEG image")?,
         tables: Default::default(),
         restart: 0,
     };
@@ -64,7 +64,7 @@ pub fn decode(file: &[u8], wanted: &Shape) -> Result<Vec<u8>> {
                 let interval = number(segment)?;
                 ensure!(
                     interval.is_multiple_of(wanted.width),
-                    "its restart interval of {interval} pixels is no number of rows"
+                    "its restart interval of {interval} pixels is not a whole number of rows"
                 );
                 frame.restart = interval / wanted.width;
             }
@@ -96,7 +96,7 @@ impl<'a> Frame<'a> {
     fn segment(&mut self) -> Result<(u8, &'a [u8])> {
         let fill = self.rest.iter().take_while(|&&byte| byte == 0xFF).count();
         let marker = self.rest.get(fill).context("truncated before a marker")?;
-        ensure!(fill > 0, "it is damaged: no marker where one has to be");
+        ensure!(fill > 0, "it is damaged: no marker where one is expected");
         let after = &self.rest[fill + 1..];
         if *marker == 0xD9 {
             return Ok((*marker, &[]));
@@ -143,7 +143,7 @@ impl<'a> Frame<'a> {
     fn huffman(&mut self, mut segment: &[u8]) -> Result<()> {
         while let [place, rest @ ..] = segment {
             let place = self.tables.get_mut(usize::from(*place));
-            let place = place.context("a Huffman table has a place that is none")?;
+            let place = place.context("a Huffman table has an invalid index")?;
             let table;
             (table, segment) = Table::read(rest)?;
             *place = Some(table);
@@ -159,10 +159,7 @@ impl<'a> Frame<'a> {
         let (Some((&[predictor, _], named)), &[shift]) = (named.split_last(), end) else {
             bail!("a scan header is too short");
         };
-        ensure!(
-            named.len() == count,
-            "a scan header has another length than it says"
-        );
+        ensure!(named.len() == count, "a scan header has the wrong length");
         let component = |&[name, table]: &[u8; 2]| {
             let index = self.names.iter().position(|&known| known == name);
             let table = usize::from(table >> 4);

@@ -37,7 +37,7 @@ impl Markers {
             read(source, &mut marker, at)?;
             ensure!(
                 marker[0] == 0xFF,
-                "no marker at byte {at}, where one has to be"
+                "no marker at byte {at}, where one is expected"
             );
             match marker[1] {
                 // Fill bytes, and markers without a segment.

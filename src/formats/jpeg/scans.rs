@@ -45,11 +45,11 @@ pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
     let (width, height) = (usize::from(info.width), usize::from(info.height));
     ensure!(
         width * height <= most,
-        "it has {width}×{height} pixels, and {most} are the most here"
+        "it has {width}×{height} pixels, more than the {most} allowed here"
     );
     ensure!(
         info.pixel_format == PixelFormat::RGB24,
-        "components in scans of their own are only supported where there are three"
+        "separate scans are only supported for three components"
     );
     decoder.set_color_transform(if are_ycbcr {
         ColorTransform::YCbCr

@@ -162,7 +162,7 @@ fn encode(image: &Image) -> Result<Vec<u8>> {
     let side = |side: usize| u16::try_from(side).ok().map(u32::from);
     let (width, height) = side(shape.width).zip(side(shape.height)).with_context(|| {
         format!(
-            "{shape} is more than is read from a BMP, 65535 pixels a side (PNG and TIFF hold more)"
+            "{shape} is too large for a BMP, which holds 65535 pixels per side (PNG and TIFF hold more)"
         )
     })?;
     let mut file = Vec::new();

@@ -28,7 +28,7 @@ fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let mut decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
     decoder.warnings.extend(attribute(source)?);
     let says_none = matches!(attributes_type(source)?, Some(0 | 1));
-    let warning = "the fourth bytes of its pixels are left out: its extension area says that they are no alpha";
+    let warning = "the fourth bytes of its pixels are left out: its extension area says that they are not alpha";
     if says_none && decoder.shape().channels == 4 {
         decoder.warnings.push(warning.into());
     }

@@ -76,7 +76,7 @@ fn check_chunks(stream: &mut Stream, mut at: u64, end: u64, first: &mut Option<u
         let next = at + 8 + size;
         ensure!(
             next <= end,
-            "its chunk {} at byte {at} would end at byte {next}, and what holds it ends at byte {end}",
+            "its chunk {} at byte {at} ends at byte {next}, after the end of its container at byte {end}",
             kind.escape_ascii()
         );
         let padded = size.next_multiple_of(2);

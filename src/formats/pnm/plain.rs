@@ -111,7 +111,7 @@ impl<'a> PlainDecoder<'a> {
             self.text == Text::PackedBits
                 || bytes.character().ok() != Some(b'P')
                 || !matches!(bytes.byte()?, Some(b'1'..=b'7')),
-            "it holds several images, and plain ones (P1 to P3) are read one to a file"
+            "it holds several images, but plain files (P1 to P3) must hold one"
         );
         Ok(())
     }
@@ -206,10 +206,10 @@ impl Bytes<'_> {
         } else {
             ensure!(
                 digits > 0 && character.is_none_or(is_space),
-                "a sample that is no number (byte {start})"
+                "a sample that is not a number (byte {start})"
             );
         }
-        ensure!(digits > 0, "a sample that is no number (byte {start})");
+        ensure!(digits > 0, "a sample that is not a number (byte {start})");
         match u16::try_from(number) {
             Ok(number) if number <= most => Ok(number),
             _ => bail!("a sample at byte {start} is above the maxval {most}"),

@@ -93,7 +93,7 @@ impl Encoder for RasterEncoder<'_> {
         let (first, toggled) = *self.first.get_or_insert((*shape, form.toggled));
         ensure!(
             (first, toggled) == (*shape, form.toggled),
-            "page {} is {shape}, and the first is {first}: this format holds pages of one kind",
+            "page {} is {shape}, but the first is {first}: all pages of a file of this format have one shape",
             self.done + 1
         );
         if self.done == 0 {

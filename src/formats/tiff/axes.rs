@@ -49,7 +49,7 @@ pub fn axes(fields: &[Field], channels: usize, pages: usize) -> Result<Option<Ax
     };
     ensure!(
         axes.pages() == Some(pages),
-        "its description tells of other pages ({axes}) than the {pages} that it has"
+        "its description ({axes}) does not match its {pages} pages"
     );
     Ok(Some(axes))
 }
@@ -104,12 +104,11 @@ pub fn select(fields: &mut Vec<Field>, order: Order, part: &Part, diagnostics: &
         !untrue
     });
     if labels {
-        let warning = "ImageJ's labels are left out: they tell of pages which are not taken";
+        let warning = "ImageJ's labels are left out: they describe pages that are not selected";
         diagnostics.warnings.push(warning.into());
     }
     if others {
-        let note = "ImageJ's display ranges and colour tables are left out: they tell of channels \
-                    which are not taken";
+        let note = "ImageJ's display ranges and colour tables are left out: they describe channels that are not selected";
         diagnostics.notes.push(note.into());
     }
 }

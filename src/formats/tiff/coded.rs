@@ -62,7 +62,7 @@ impl Coded {
             Method::Huffman | Method::Fax3 | Method::Fax4 => {
                 ensure!(
                     form.bits == 1 && form.stored == 1,
-                    "CCITT fax compression of {} samples of {} bits a pixel is not supported",
+                    "CCITT fax compression of {} samples of {} bits per pixel is not supported",
                     form.stored,
                     form.bits
                 );
@@ -138,7 +138,7 @@ impl JpegImage {
             channels,
         } = *self;
         let image = packed.strip_prefix(b"\xFF\xD8");
-        let image = image.context("it is no JPEG image")?;
+        let image = image.context("it is not a JPEG image")?;
         let file = [tables, image].concat();
         let check_size = |across: usize, down: usize, components: usize| {
             ensure!(

@@ -61,7 +61,7 @@ pub fn update_description(description: &str, transform: &Transform) -> Descripti
     } else if is_ome(description) {
         if !transform.whole {
             return DescriptionUpdate::Untrue(
-                "it is OME-XML that tells of pages which are not taken",
+                "it is OME-XML that describes pages that are not selected",
             );
         }
         match ome::update(description, transform) {
@@ -73,7 +73,7 @@ pub fn update_description(description: &str, transform: &Transform) -> Descripti
             Some(new) => new,
             None => {
                 return DescriptionUpdate::Untrue(
-                    "it tells of an array that the pages do not make",
+                    "it describes an array of another shape than the pages",
                 );
             }
         }

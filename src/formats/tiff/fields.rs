@@ -104,7 +104,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     });
     offset_fields.dedup();
     for name in offset_fields {
-        let warning = format!("{name} are left out: they hold places in the file as it was");
+        let warning = format!("{name} are left out: they hold offsets into the input file");
         diagnostics.warnings.push(warning);
     }
     for field in lost {
@@ -172,7 +172,7 @@ pub fn add_from_first_page(metadata: &mut Metadata, first: &Ifd, diagnostics: &m
         return;
     };
     if !description::describes_all_pages(&text) {
-        let note = "the description of page 1, which is not taken, is left out";
+        let note = "the description of page 1, which is not selected, is left out";
         diagnostics.notes.push(note.into());
         return;
     }

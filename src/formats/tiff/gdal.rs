@@ -40,7 +40,7 @@ pub fn update(field: &mut Field, transform: &Transform, diagnostics: &mut Diagno
         return true;
     }
     diagnostics.warnings.push(format!(
-        "of GDAL's metadata {} {} left out: true of the image as it was, and not as it is now",
+        "{} of GDAL's metadata {} left out: no longer true of the image",
         left_out.join(", "),
         if left_out.len() == 1 { "is" } else { "are" },
     ));

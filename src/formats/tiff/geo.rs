@@ -35,7 +35,7 @@ pub fn update(
     fields.retain(|field| field.tag != INTERGRAPH);
     if fields.len() < before {
         let warning = format!(
-            "its place on the earth (tag {INTERGRAPH}) is left out: it tells of places as they were"
+            "its geolocation (tag {INTERGRAPH}) is left out: it describes the previous positions"
         );
         diagnostics.warnings.push(warning);
     }
@@ -87,7 +87,7 @@ fn place(
     fields.retain(|field| !is_place(field.tag));
     let Some(matrix) = matrix else {
         fields.retain(|field| !GEO_KEYS.contains(&field.tag));
-        let warning = "its place on the earth (GeoTIFF) is left out: it cannot be told of the image as it is now";
+        let warning = "its geolocation (GeoTIFF) is left out: it cannot be updated for the output";
         diagnostics.warnings.push(warning.into());
         return;
     };

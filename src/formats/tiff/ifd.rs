@@ -132,7 +132,7 @@ impl Chain {
         let order = match &head[..2] {
             b"II" => Order::Little,
             b"MM" => Order::Big,
-            _ => bail!("it is no TIFF file"),
+            _ => bail!("it is not a TIFF file"),
         };
         ensure!(size >= 4, "truncated at byte {size} of 8 (header)");
         let version = Format { order, big: false }.number(&head[2..4]);
@@ -140,7 +140,7 @@ impl Chain {
             order,
             big: version == 43,
         };
-        ensure!(matches!(version, 42 | 43), "it is no TIFF file");
+        ensure!(matches!(version, 42 | 43), "it is not a TIFF file");
         let (head_size, offset) = if format.big {
             (16, &head[8..16])
         } else {

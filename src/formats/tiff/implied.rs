@@ -73,8 +73,7 @@ impl ImpliedPages {
         if !contiguous {
             ensure!(
                 matches!(self, ImpliedPages::ImageJ(_) | ImpliedPages::Shaped(_)),
-                "it is {} of {count} planes behind one directory, which are read only if they lie \
-                 uncompressed one behind the other: write each as a page",
+                "it is {} of {count} planes in one directory, which are read only if they are stored uncompressed one after the other: write each as a page",
                 self.name()
             );
             return Ok(1);

@@ -24,9 +24,9 @@ pub fn update(
     fields.retain_mut(|field| {
         let left_out = match (field.tag, transform.effect) {
             (280 | 281 | 340 | 341 | 291, _) if transform.changes_values() => {
-                "it tells of values as they were"
+                "it describes the previous values"
             }
-            (280 | 281 | 340 | 341, _) if transform.changes_size() => "it tells of values as they were",
+            (280 | 281 | 340 | 341, _) if transform.changes_size() => "it describes the previous values",
             (42113, Effect::Reduced) => {
                 let warning = "its NODATA value (tag 42113) is averaged with its neighbours like any \
                                other, and the tag is left out";
@@ -86,19 +86,19 @@ fn blocks(
         return;
     }
     if regions {
-        let warning = "ImageJ's regions are left out: they tell of places as they were";
+        let warning = "ImageJ's regions are left out: they describe the previous positions";
         diagnostics.warnings.push(warning.into());
     }
     if labels {
-        let warning = "ImageJ's labels are left out: they tell of pages which are not taken";
+        let warning = "ImageJ's labels are left out: they describe pages that are not selected";
         diagnostics.warnings.push(warning.into());
     }
     if ranges {
-        let note = "ImageJ's display ranges are left out: they tell of values as they were";
+        let note = "ImageJ's display ranges are left out: they describe the previous values";
         diagnostics.notes.push(note.into());
     }
     if tables {
-        let note = "ImageJ's colour tables are left out: they tell of channels as they were";
+        let note = "ImageJ's colour tables are left out: they describe the previous channels";
         diagnostics.notes.push(note.into());
     }
 }

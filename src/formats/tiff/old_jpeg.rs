@@ -192,7 +192,7 @@ fn tables(ifd: &Ifd, components: usize) -> Result<Vec<u8>> {
         let table = ifd.file_bytes(offset, 64)?;
         ensure!(
             table.len() == 64,
-            "its JPEG quantization table {i} is cut off"
+            "its JPEG quantization table {i} is truncated"
         );
         segments.extend([0xFF, 0xDB, 0, 67, i]);
         segments.extend(table);

@@ -108,20 +108,20 @@ pub fn axes(xml: &str) -> Result<Axes> {
         };
         match element.local_name().as_ref() {
             "Pixels" => {
-                ensure!(axes.is_none(), "its OME-XML tells of several images");
+                ensure!(axes.is_none(), "its OME-XML describes several images");
                 axes = Some(order(element).context(damaged)?);
             }
             "TiffData" => {
                 let axes = axes.as_ref().context(damaged)?;
                 ensure!(
                     is_in_order(element, axes).context(damaged)?,
-                    "its OME-XML puts pages in an order of their own"
+                    "its OME-XML lists the pages in an unusual order"
                 );
             }
             _ => {}
         }
     }
-    axes.context("its OME-XML tells of no image")
+    axes.context("its OME-XML describes no image")
 }
 
 /// The number in an attribute.

@@ -197,7 +197,7 @@ impl Page {
         }
         ensure!(
             promised <= packed.saturating_mul(self.expansion()),
-            "it promises {promised} bytes of samples, more than its {len} bytes can hold"
+            "it claims {promised} bytes of samples, more than its {len} bytes can hold"
         );
         Ok(())
     }

@@ -94,11 +94,11 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
     let channels = ifd.value(tag::SAMPLES_PER_PIXEL)?.unwrap_or(samples);
     ensure!(
         channels <= u16::MAX.into(),
-        "{channels} samples a pixel, and 65535 are the most"
+        "{channels} samples per pixel, and 65535 are the most"
     );
     ensure!(
         channels >= colours,
-        "{channels} samples a pixel where its colours need {colours}"
+        "{channels} samples per pixel where its colours need {colours}"
     );
     let (bands, alpha) = bands(ifd, photometric, channels, colours)?;
     let planar = match ifd.value(tag::PLANAR_CONFIGURATION)?.unwrap_or(1) {
@@ -168,11 +168,11 @@ fn bands(ifd: &Ifd, photometric: u64, channels: u64, colours: u64) -> Result<(us
         0 if photometric == 5 => Alpha::Black,
         0 => Alpha::Independent,
         more @ 2.. if photometric == 3 => bail!(
-            "{more} samples a pixel beside the index of its palette are not supported: keep the first alone \
+            "{more} samples per pixel beside the index of its palette are not supported: keep the first alone \
              (gdal_translate -b 1 in.tif out.tif)"
         ),
         1.. if photometric == 6 => bail!(
-            "more samples a pixel than those of its YCbCr colours are not supported: convert it to RGB \
+            "more samples per pixel than those of its YCbCr colours are not supported: convert it to RGB \
              first"
         ),
         _ if photometric == 5 => return Ok((channels as usize, Alpha::Independent)),

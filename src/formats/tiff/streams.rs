@@ -38,7 +38,9 @@ pub fn are_all(page: &Page) -> bool {
 pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
     let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
     if !are_all(page) {
-        return Err(Unsuited::new("its chunks are no plain deflate data"));
+        return Err(Unsuited::new(
+            "not all of its chunks are plain deflate data",
+        ));
     }
     let bytes = page.bytes();
     if bytes > MAX_INFLATED_BYTES as u64 {

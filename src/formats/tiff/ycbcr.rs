@@ -26,7 +26,7 @@ impl Ycbcr {
         let subsampling = ifd.values(tag::YCBCR_SUBSAMPLING, 2)?;
         let subsampling = subsampling.unwrap_or(vec![2, 2]);
         let &[across, down] = &subsampling[..] else {
-            bail!("its YCbCrSubSampling are no two numbers");
+            bail!("its YCbCrSubSampling are not two numbers");
         };
         ensure!(
             [across, down].iter().all(|side| matches!(side, 1 | 2 | 4)),

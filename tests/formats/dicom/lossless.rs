@@ -185,7 +185,7 @@ fn what_is_wrong_is_said() {
     let (frame, codes, scan) = (at(b"\xFF\xC3"), at(b"\xFF\xC4"), at(b"\xFF\xDA"));
     let put = |place: usize, byte: u8| with(&move |stream| stream[place] = byte);
     for (file, words) in [
-        (put(1, 0xD9), "it is no JPEG image"),
+        (put(1, 0xD9), "it is not a JPEG image"),
         (
             put(frame + 1, 0xC0),
             "a JPEG image of another kind (marker FFC0)",
@@ -200,10 +200,7 @@ fn what_is_wrong_is_said() {
         ),
         (put(codes + 5, 3), "a Huffman table is damaged"),
         (put(codes + 5 + 16, 17), "a Huffman table is damaged"),
-        (
-            put(codes + 4, 4),
-            "a Huffman table has a place that is none",
-        ),
+        (put(codes + 4, 4), "a Huffman table has an invalid index"),
         (put(scan + 5, 2), "a scan is of an unknown component"),
         (put(scan + 6, 0x10), "a scan has no Huffman table"),
         (put(scan + 7, 8), "predictor 8"),
@@ -227,16 +224,16 @@ fn what_is_wrong_is_said() {
         ),
         (
             with(&|stream| stream.insert(scan + 11, 0)),
-            "go on behind its last sample",
+            "continue after the last sample",
         ),
         (with(&|stream| stream.truncate(scan + 14)), "or have no end"),
         (
             with(&|stream| drop(stream.splice(scan..scan, *b"\xFF\xDD\0\x04\0\x02"))),
-            "no number of rows",
+            "is not a whole number of rows",
         ),
         (
             with(&|stream| drop(stream.splice(scan..scan, *b"\xFF\xDD\0\x04\0\x03"))),
-            "go on behind",
+            "continue after",
         ),
     ] {
         refused(&file, words);

@@ -175,7 +175,7 @@ impl<'a> Bits<'a> {
         let rest = &self.bytes[self.at..];
         ensure!(
             self.count < self.added + 8 && matches!(rest, [0xFF, 1..=0xFF, ..]),
-            "its lossless JPEG data go on behind its last sample, or have no end"
+            "its lossless JPEG data continue after the last sample, or have no end"
         );
         Ok(rest)
     }

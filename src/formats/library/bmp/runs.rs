@@ -90,7 +90,7 @@ fn fill(source: &Source, shape: &Shape, out: &mut [u8]) -> Result<()> {
                 (x, y) = (x + usize::from(by[0]), y + usize::from(by[1]));
                 ensure!(
                     x <= width && y < height,
-                    "its runs go on at pixel {x} of row {y} of {width}×{height}"
+                    "its runs continue at pixel {x} of row {y} of {width}×{height}"
                 );
                 continue;
             }
