@@ -91,78 +91,70 @@ impl SampleEncoding {
 
 /// Converts samples of this depth from a file's byte order to the machine's, or back.
 pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
-    match (depth.bytes(), order == Order::NATIVE) {
-        (2, false) => {
-            for pair in bytes.as_chunks_mut::<2>().0 {
-                *pair = u16::from_ne_bytes(*pair).swap_bytes().to_ne_bytes();
-            }
-        }
-        (4, false) => {
-            for four in bytes.as_chunks_mut::<4>().0 {
-                *four = u32::from_ne_bytes(*four).swap_bytes().to_ne_bytes();
-            }
-        }
-        (8, false) => {
-            for eight in bytes.as_chunks_mut::<8>().0 {
-                *eight = u64::from_ne_bytes(*eight).swap_bytes().to_ne_bytes();
-            }
-        }
+    if order == Order::NATIVE {
+        return;
+    }
+    match depth.bytes() {
+        2 => change_each(bytes, |word| {
+            u16::from_ne_bytes(word).swap_bytes().to_ne_bytes()
+        }),
+        4 => change_each(bytes, |word| {
+            u32::from_ne_bytes(word).swap_bytes().to_ne_bytes()
+        }),
+        8 => change_each(bytes, |word| {
+            u64::from_ne_bytes(word).swap_bytes().to_ne_bytes()
+        }),
         _ => {}
     }
 }
 
-/// Turns samples of a file, in the machine's byte order, into those of memory, which sort as
-/// unsigned numbers: floating-point numbers into their keys; and with `toggled` the top bit of
+/// Converts samples of a file, in the machine's byte order, to those of memory, which sort as
+/// unsigned numbers: floating-point numbers become their keys; and with `toggled`, the top bit of
 /// integers is flipped. That turns signed samples (two's complement) into unsigned ones in the same
 /// order: half the range is added, which modulo the range is the same as subtracting it.
 pub fn to_memory(bytes: &mut [u8], depth: Depth, toggled: bool) {
-    match (depth, toggled) {
-        (Depth::Float, _) => {
-            for four in bytes.as_chunks_mut::<4>().0 {
-                *four = number::key(u32::from_ne_bytes(*four)).to_ne_bytes();
-            }
-        }
-        (Depth::Double, _) => {
-            for eight in bytes.as_chunks_mut::<8>().0 {
-                *eight = number::key64(u64::from_ne_bytes(*eight)).to_ne_bytes();
-            }
-        }
-        (_, true) => toggle(bytes, depth),
-        (_, false) => {}
+    match depth {
+        Depth::Float => change_each(bytes, |word| {
+            number::key(u32::from_ne_bytes(word)).to_ne_bytes()
+        }),
+        Depth::Double => change_each(bytes, |word| {
+            number::key64(u64::from_ne_bytes(word)).to_ne_bytes()
+        }),
+        _ if toggled => toggle(bytes, depth),
+        _ => {}
     }
 }
 
-/// Turns samples of memory into those of a file, in the machine's byte order: undoes `to_memory`.
+/// Converts samples of memory to those of a file, in the machine's byte order: undoes `to_memory`.
 pub fn to_file(bytes: &mut [u8], depth: Depth, toggled: bool) {
-    match (depth, toggled) {
-        (Depth::Float, _) => {
-            for four in bytes.as_chunks_mut::<4>().0 {
-                *four = number::bits(u32::from_ne_bytes(*four)).to_ne_bytes();
-            }
-        }
-        (Depth::Double, _) => {
-            for eight in bytes.as_chunks_mut::<8>().0 {
-                *eight = number::bits64(u64::from_ne_bytes(*eight)).to_ne_bytes();
-            }
-        }
-        (_, true) => toggle(bytes, depth),
-        (_, false) => {}
+    match depth {
+        Depth::Float => change_each(bytes, |word| {
+            number::bits(u32::from_ne_bytes(word)).to_ne_bytes()
+        }),
+        Depth::Double => change_each(bytes, |word| {
+            number::bits64(u64::from_ne_bytes(word)).to_ne_bytes()
+        }),
+        _ if toggled => toggle(bytes, depth),
+        _ => {}
     }
 }
 
 fn toggle(bytes: &mut [u8], depth: Depth) {
     match depth.bytes() {
         1 => bytes.iter_mut().for_each(|sample| *sample ^= 0x80),
-        2 => {
-            for pair in bytes.as_chunks_mut::<2>().0 {
-                *pair = (u16::from_ne_bytes(*pair) ^ 0x8000).to_ne_bytes();
-            }
-        }
-        _ => {
-            for four in bytes.as_chunks_mut::<4>().0 {
-                *four = (u32::from_ne_bytes(*four) ^ number::TOP).to_ne_bytes();
-            }
-        }
+        2 => change_each(bytes, |word| {
+            (u16::from_ne_bytes(word) ^ 0x8000).to_ne_bytes()
+        }),
+        _ => change_each(bytes, |word| {
+            (u32::from_ne_bytes(word) ^ number::TOP).to_ne_bytes()
+        }),
+    }
+}
+
+/// Changes the bytes of each sample.
+fn change_each<const N: usize>(bytes: &mut [u8], change: impl Fn([u8; N]) -> [u8; N]) {
+    for sample in bytes.as_chunks_mut::<N>().0 {
+        *sample = change(*sample);
     }
 }
 
