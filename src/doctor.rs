@@ -259,7 +259,7 @@ fn decisions(out: &mut String) -> Result<()> {
         };
         let normalize = Normalize::default();
         let task = Task::plain(&normalize, &shape);
-        let work = executor::step_work(&[task], &shape, Form::Samples);
+        let work = executor::device_work(&[task], &shape, Form::Samples);
         let devices = Devices::new(Choice::Auto);
         let why = devices.choose(&work, &mut Timeline::default())?.1;
         line(out, "auto", &format!("normalize {shape}: {why}"));

@@ -165,9 +165,6 @@ pub mod internals {
     pub mod bench {
         pub use crate::bench::*;
     }
-    pub mod doctor {
-        pub use crate::doctor::limits;
-    }
     pub mod engine {
         pub use crate::engine::*;
     }

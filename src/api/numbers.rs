@@ -97,8 +97,7 @@ impl Histogram {
 
     /// The value that the first count of each channel is for: 0, or −128 or −32768 for signed samples.
     pub fn first_value(&self) -> i32 {
-        let (_, values) = self.counts.kind();
-        values.least()
+        self.counts.pixel_type().values.least()
     }
 
     /// The counts of a channel, 256 or 65536 of them, in the order of the values.

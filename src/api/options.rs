@@ -19,14 +19,14 @@ use std::str::FromStr;
 /// # Ok::<(), gpuimg::Error>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct Format(pub(super) &'static dyn formats::Format);
+pub struct Format(pub(super) &'static formats::Format);
 
 impl Format {
-    pub(crate) fn new(format: &'static dyn formats::Format) -> Format {
+    pub(crate) fn new(format: &'static formats::Format) -> Format {
         Format(format)
     }
 
-    pub(crate) fn engine(self) -> &'static dyn formats::Format {
+    pub(crate) fn engine(self) -> &'static formats::Format {
         self.0
     }
 
@@ -48,34 +48,34 @@ impl Format {
 
     /// Its name: `PNG`.
     pub fn name(self) -> &'static str {
-        self.0.name()
+        self.0.name
     }
 
     /// The extensions of its files, in lower case; new files have the first one.
     pub fn extensions(self) -> &'static [&'static str] {
-        self.0.extensions()
+        self.0.extensions
     }
 
     /// Whether it is written.
     pub fn is_written(self) -> bool {
-        self.0.capabilities().written
+        self.0.is_written()
     }
 
     /// Whether a file holds several pages.
     pub fn holds_stacks(self) -> bool {
-        self.0.capabilities().pages
+        self.0.capabilities.pages
     }
 
     /// The depth of an output: the one that was asked for, or 8 bits if the format has no other.
     pub(crate) fn depth(self, wanted: Option<Depth>) -> Option<Depth> {
-        let has_eight_alone = self.0.capabilities().depths == [Depth::Eight];
+        let has_eight_alone = self.0.capabilities.depths == [Depth::Eight];
         wanted.or(has_eight_alone.then_some(Depth::Eight))
     }
 }
 
 impl PartialEq for Format {
     fn eq(&self, other: &Format) -> bool {
-        self.0.id() == other.0.id()
+        self.0.id == other.0.id
     }
 }
 
@@ -94,7 +94,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Format> {
         let word = text.to_lowercase();
         let mut all = Format::all();
-        all.find(|format| format.0.id() == word || format.extensions().contains(&&*word))
+        all.find(|format| format.0.id == word || format.extensions().contains(&&*word))
             .ok_or_else(|| Error::argument(format!("no format has the name '{text}'")))
     }
 }

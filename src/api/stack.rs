@@ -76,7 +76,7 @@ pub struct Stack {
     path: PathBuf,
     source: Source,
     reading: Reading,
-    format: &'static dyn formats::Format,
+    format: &'static formats::Format,
     /// The numbers of the selected pages in the file, from 0, and their shapes.
     numbers: Vec<usize>,
     shapes: Vec<Shape>,
@@ -113,7 +113,7 @@ impl Stack {
         let reading = options.reading;
         let header = || {
             let reader = Reader::open(&source, &reading)?;
-            let shapes = reader.surveys()?.into_iter().map(|(shape, _)| shape);
+            let shapes = reader.surveys()?.into_iter().map(|page| page.shape);
             Ok((reader.format(), reader.pages().to_vec(), shapes.collect()))
         };
         let (format, numbers, shapes) = header().map_err(|error| unread(path, error))?;
@@ -229,13 +229,13 @@ fn decode_page(reader: &mut Reader, index: usize) -> anyhow::Result<(Page, Repor
     let mut diagnostics = Diagnostics::default();
     let metadata = reader.metadata(&mut diagnostics)?;
     let surveys = reader.surveys()?;
-    let (_, metadata_bytes) = surveys.get(index).context("the page is gone")?;
+    let survey = surveys.get(index).context("the page is gone")?;
     let image = reader.decode()?;
     diagnostics.warnings.extend(reader.left_out());
     let page = Page {
         image,
         metadata,
-        metadata_bytes: *metadata_bytes,
+        metadata_bytes: survey.metadata_bytes,
         described: if reader.is_whole() {
             surveys.len()
         } else {

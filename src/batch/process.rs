@@ -257,7 +257,7 @@ pub fn process(
         naming: Some(&asked.naming),
         options: &files.batch,
         common: &common,
-        follow: None,
+        range_file: None,
         prints: false,
         names_failures: false,
     };

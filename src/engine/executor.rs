@@ -10,13 +10,13 @@ mod pixels;
 mod prepare;
 mod set;
 
-pub use super::task::{Form, Task};
+pub use super::task::{Form, Task, device_work};
 pub use on_gpu::{OnGpu, run_on_gpu};
 pub use pixels::Pixels;
 pub use prepare::prepare;
 pub use set::PageWork;
 
-use super::task::{check_types, device_work};
+use super::task::check_types;
 
 use crate::formats::gpu::decode::{self, Decoded};
 use crate::formats::packed::Packed;
@@ -26,7 +26,7 @@ use crate::gpu::slots::Slot;
 use crate::gpu::{Devices, Failed, Work};
 use crate::image::{Image, Shape};
 use crate::ops::{
-    DeviceImage, Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle,
+    Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle,
 };
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};

@@ -163,7 +163,7 @@ impl MemoryJob<'_> {
         let source = Source::memory(Vec::new());
         let file = self.open(&source, pages)?;
         let ops = with_own(self.ops, file.own_op.as_deref());
-        let (shape, count) = (file.surveys[0].0, file.surveys.len());
+        let (shape, count) = (file.surveys[0].shape, file.surveys.len());
         let output = self.destination.map(|destination| {
             Ok::<_, anyhow::Error>(Output {
                 destination,

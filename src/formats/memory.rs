@@ -1,7 +1,7 @@
 //! Pages in memory, decoded and encoded like those of a file: every depth, channel and field of metadata is kept as it is.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::format::{Capabilities, Decoder, Encoder, Field, Format, PageSurvey};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata};
 use crate::image::{Image, Shape};
 use anyhow::{Context, Result};
@@ -35,7 +35,7 @@ pub static FORMAT: Format = Format {
         ],
         ..Capabilities::ALL_SAMPLES
     },
-    adopt: |_, own, _| own,
+    convert_metadata: |_, own, _| own,
     ..Format::DEFAULTS
 };
 
@@ -55,7 +55,7 @@ pub struct Page {
 /// The pages that a job reads from memory.
 #[derive(Debug)]
 pub struct Pages {
-    shapes: Vec<(Shape, u64)>,
+    surveys: Vec<PageSurvey>,
     metadata: Vec<Metadata>,
     /// The images; `None` for one that was given away.
     images: RefCell<Vec<Option<Image>>>,
@@ -69,9 +69,12 @@ impl Pages {
     pub fn new(pages: Vec<Page>) -> Pages {
         let count = pages.len();
         let whole = pages.iter().all(|page| page.described == count);
-        let shape = |page: &Page| (page.image.shape(), page.metadata_bytes);
+        let survey = |page: &Page| PageSurvey {
+            shape: page.image.shape(),
+            metadata_bytes: page.metadata_bytes,
+        };
         Pages {
-            shapes: pages.iter().map(shape).collect(),
+            surveys: pages.iter().map(survey).collect(),
             metadata: pages.iter().map(|page| page.metadata.clone()).collect(),
             images: RefCell::new(pages.into_iter().map(|page| Some(page.image)).collect()),
             // Of pages of several files, the metadata of none describe all.
@@ -82,7 +85,7 @@ impl Pages {
 
     /// The number of pages.
     pub fn len(&self) -> usize {
-        self.shapes.len()
+        self.surveys.len()
     }
 }
 
@@ -105,8 +108,8 @@ impl Decoder for MemoryDecoder<'_> {
         self.pages.described
     }
 
-    fn survey(&self, page: usize) -> Result<(Shape, u64)> {
-        Ok(self.pages.shapes[page])
+    fn survey(&self, page: usize) -> Result<PageSurvey> {
+        Ok(self.pages.surveys[page])
     }
 
     fn turn_to(&mut self, page: usize) -> Result<()> {
@@ -115,7 +118,7 @@ impl Decoder for MemoryDecoder<'_> {
     }
 
     fn shape(&self) -> Shape {
-        self.pages.shapes[self.page].0
+        self.pages.surveys[self.page].shape
     }
 
     fn metadata(&self, _: &mut Diagnostics) -> Result<Metadata> {
@@ -138,12 +141,12 @@ impl Decoder for MemoryDecoder<'_> {
 pub struct MemoryEncoder<'a> {
     pages: &'a RefCell<Vec<Page>>,
     /// The shapes of all pages, and the bytes of their metadata.
-    expected: Vec<(Shape, u64)>,
+    expected: Vec<PageSurvey>,
 }
 
 impl<'a> MemoryEncoder<'a> {
     /// An encoder that adds pages to `pages`.
-    pub fn new(pages: &'a RefCell<Vec<Page>>, expected: &[(Shape, u64)]) -> MemoryEncoder<'a> {
+    pub fn new(pages: &'a RefCell<Vec<Page>>, expected: &[PageSurvey]) -> MemoryEncoder<'a> {
         MemoryEncoder {
             pages,
             expected: expected.into(),
@@ -158,7 +161,7 @@ impl Encoder for MemoryEncoder<'_> {
         let page = Page {
             image: image.into_owned(),
             metadata: metadata.clone(),
-            metadata_bytes: expected.map_or(0, |(_, bytes)| *bytes),
+            metadata_bytes: expected.map_or(0, |page| page.metadata_bytes),
             described: self.expected.len(),
         };
         pages.push(page);

@@ -17,7 +17,7 @@ pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
     match &mut metadata.own {
         Own::None => {}
         Own::Png(chunks) => {
-            png::metadata::follow(chunks, orientation, transform, diagnostics);
+            png::metadata::update(chunks, orientation, transform, diagnostics);
         }
         Own::Tiff { big_endian, fields } => {
             tiff::metadata::update(fields, *big_endian, transform, diagnostics);
@@ -60,7 +60,7 @@ pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics:
 /// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
 pub fn take_stretch(metadata: &mut Metadata) {
     let text = match &mut metadata.own {
-        Own::Png(chunks) => png::neutral::take_stretch(chunks),
+        Own::Png(chunks) => png::neutral::remove_rescaling(chunks),
         Own::Tiff { fields, .. } => tiff::gdal::take_stretch(fields),
         Own::Fits(records) => {
             let text = records::take_stretch(records);

@@ -55,7 +55,7 @@ fn convert_metadata(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)
 }
 
 fn add_stretch(own: &mut Own, text: &str) -> bool {
-    let chunk = neutral::stretch(text);
+    let chunk = neutral::rescaling(text);
     match own {
         Own::Png(chunks) => chunks.push(chunk),
         own => *own = Own::Png(vec![chunk]),

@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
     pub fn in_memory(source: &'a Source, pages: &'a memory::Pages) -> Result<Reader<'a>> {
         let mut reader = Reader {
             source,
-            format: &memory::Memory,
+            format: &memory::FORMAT,
             decoder: Box::new(memory::MemoryDecoder::new(pages)),
             pages: (0..pages.len()).collect(),
             axes: None,

@@ -2,7 +2,7 @@
 
 use super::deflated::Deflated;
 use super::format::{self, Bands, Encoder, Format, PageSurvey};
-use super::memory::MemoryEncoder;
+use super::memory::{self, MemoryEncoder};
 use super::{Options, metadata};
 use crate::image::metadata::{Diagnostics, Effect, Metadata};
 use crate::image::{Image, Shape};
@@ -37,7 +37,7 @@ impl<'a> Writer<'a> {
     /// Keeps the pages in memory.
     pub fn in_memory(encoder: MemoryEncoder<'a>) -> Writer<'a> {
         Writer {
-            format: &Memory,
+            format: &memory::FORMAT,
             encoder: Box::new(encoder),
         }
     }
