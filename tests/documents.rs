@@ -81,10 +81,11 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// The folders whose files documents name by their whole path.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     ".ci",
     "benches",
     "docs",
+    "examples",
     "kernels",
     "packaging",
     "samples",
