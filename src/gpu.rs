@@ -146,7 +146,8 @@ impl Devices {
             threads: rayon::current_num_threads(),
             broken: self.broken.load(Ordering::Relaxed),
             starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
-            started: worker || self.gpu.get().is_some(),
+            // Another call may have started it.
+            started: worker || self.gpu.get().is_some() || self.gpus.ready(),
             driver: self.choice == Choice::Auto && has_driver(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::support::axes::file;
 use crate::support::contract::signed;
 use crate::support::formats::small_files;
-use crate::support::{counted, folder, listing, placed, run_on_cpu, sample};
+use crate::support::{counted, folder, gpu, listing, placed, run_on_cpu, sample};
 use gpuimg::batch::{BatchOptions, FileStatus, process};
 use gpuimg::{
     Calibration, Device, Format, Image, Normalize, Operations, ReadOptions, Sample, SampleType,
@@ -673,6 +673,44 @@ fn several_threads_work_at_once() {
     for (alone, together) in alone.iter().zip(together) {
         assert!(together.iter().all(|bytes| bytes == alone));
     }
+}
+
+#[test]
+fn a_gpu_gives_the_pixels_of_the_cpu() {
+    let sides = [(3, 2), (640, 511), (1500, 1100)];
+    if gpu(4 * sides.len()).is_none() {
+        return;
+    }
+    let (device, cpu) = (Device::gpu(), Device::cpu());
+    let operations: Operations = "normalize --clip 1:99 + rotate 90".parse().expect("verbs");
+    let operations = operations.fit(NonZeroUsize::new(900).expect("900"));
+    // One device, and several threads that share it.
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            let (operations, device, cpu) = (&operations, &device, &cpu);
+            scope.spawn(move || {
+                for (width, height) in sides {
+                    let samples =
+                        (0..width * height * 3).map(|index| (index * 7 + seed * 31) as u16);
+                    let image = Image::new(width, height, 3, samples.collect()).expect("an image");
+                    let on_gpu = operations.run(image.clone(), device).expect("a GPU");
+                    assert!(
+                        on_gpu.report().device.starts_with("GPU"),
+                        "{}",
+                        on_gpu.report().device
+                    );
+                    assert_eq!(
+                        gpuimg::sum(&image, device).expect("sums"),
+                        gpuimg::sum(&image, cpu).expect("sums")
+                    );
+                    assert!(
+                        on_gpu == operations.run(image, cpu).expect("the CPU"),
+                        "{width}×{height}"
+                    );
+                }
+            });
+        }
+    });
 }
 
 #[test]

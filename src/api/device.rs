@@ -30,8 +30,8 @@ impl Device {
         Device::new(Choice::Cpu)
     }
 
-    /// The faster of the two, by an estimate for each call that counts the start of the GPU and the copies. If the GPU fails,
-    /// the CPU repeats the work, and the report says so.
+    /// The faster of the two, by an estimate for each call, which counts the copies and, before the first call that uses the GPU,
+    /// its start. If the GPU fails, the CPU repeats the work, and the report says so.
     pub fn auto() -> Device {
         Device::new(Choice::Auto)
     }
