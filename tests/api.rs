@@ -84,6 +84,26 @@ fn depths_and_orientations_are_changed() {
     assert_eq!(upright.metadata().orientation(), Some(1));
 }
 
+/// Metadata of three channels of 16 bits, on one channel of 8 bits.
+#[test]
+fn metadata_of_other_samples_are_dropped() {
+    let undo = Operations::new().normalize(Normalize::new().per_channel().undo());
+    let rgb = Image::new(2, 1, 3, vec![1u16, 2, 3, 4, 5, 6]).expect("RGB");
+    let mut scaled = undo.run(rgb, &Device::cpu()).expect("scaled");
+    let mut metadata = scaled.metadata();
+    metadata.set_orientation(Some(3));
+    scaled.set_metadata(metadata.clone());
+    assert!(scaled.metadata().can_be_restored());
+    let mut other = three_by_two([1u8, 2, 3, 4, 5, 6]);
+    other.set_metadata(metadata);
+    assert!(!other.metadata().can_be_restored());
+    assert_eq!(other.metadata().orientation(), Some(3));
+    let bytes = gpuimg::encode(&other, "tiff".parse().expect("TIFF"));
+    let again = gpuimg::decode(bytes.expect("encoded")).expect("read");
+    assert_eq!(again.as_slice::<u8>(), other.as_slice::<u8>());
+    assert_eq!(again.metadata().orientation(), Some(3));
+}
+
 #[test]
 fn samples_of_every_type_come_back() {
     fn check<T: Sample + PartialEq + std::fmt::Debug>(samples: [T; 6], kind: SampleType) {

@@ -271,16 +271,14 @@ impl Image {
         Metadata::of_page(&self.page)
     }
 
-    /// Gives the image the metadata of another one. They must be true of these pixels: after a change of their positions or
-    /// values outside of this library, fields such as the orientation may be not.
+    /// Gives the image the metadata of another one. What they say of samples, such as their largest value, is dropped if the
+    /// channels or the sample type differ. The rest must be true of these pixels: it may not be after a change of their positions
+    /// outside of this library.
     pub fn set_metadata(&mut self, metadata: Metadata) {
-        let signed = self.page.metadata.signed;
-        self.page.metadata = metadata::Metadata {
-            signed,
-            ..metadata.fields
-        };
+        let (channels, values) = (self.channels(), self.values());
         self.page.metadata_bytes = metadata.bytes;
         self.page.described = metadata.described.max(1);
+        self.page.metadata = metadata.fields_for(channels, values);
     }
 
     /// The file that it was read from, also after operations.

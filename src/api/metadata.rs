@@ -1,6 +1,7 @@
 //! What a file says of its pixels.
 
 use crate::formats::memory::Page;
+use crate::image::Values;
 use crate::image::metadata::{self, Resolution};
 
 /// What a file says of its pixels, other than their shape and type.
@@ -14,14 +15,33 @@ pub struct Metadata {
     pub(super) bytes: u64,
     /// The number of pages that it describes.
     pub(super) described: usize,
+    /// The channels and the type of the samples that it describes.
+    pub(super) samples: Option<(usize, Values)>,
 }
 
 impl Metadata {
     pub(super) fn of_page(page: &Page) -> Metadata {
+        let shape = page.image.shape();
         Metadata {
+            samples: Some((shape.channels, page.metadata.values(shape.depth))),
             fields: page.metadata.clone(),
             bytes: page.metadata_bytes,
             described: page.described,
+        }
+    }
+
+    /// The fields for an image with so many channels of these values: those about samples only if it had the same.
+    pub(super) fn fields_for(self, channels: usize, values: Values) -> metadata::Metadata {
+        let fields = self.fields;
+        if self.samples == Some((channels, values)) {
+            return fields;
+        }
+        metadata::Metadata {
+            signed: values.signed,
+            orientation: fields.orientation,
+            resolution: fields.resolution,
+            own: fields.own,
+            ..metadata::Metadata::default()
         }
     }
 
