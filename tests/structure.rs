@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["lib"],
     &["cli"],
     &["batch", "bench", "doctor", "verify"],
+    &["api"],
     &["engine"],
     &["ops", "formats"],
     &["gpu", "deflate", "timing"],

@@ -63,17 +63,20 @@ pub fn sum(image: &Image, device: &Device) -> Result<Sums> {
     let done = numbers(image, device, Box::new(op))?;
     let totals = done.results.totals.into_iter().next();
     let totals = totals.ok_or_else(|| Error::argument("there is no sum"))?;
-    let mut all = totals.numbers().into_iter().map(|(name, sum, range)| {
-        let (min, max, mean) = range.unwrap_or((0.into(), 0.into(), 0.0));
+    let mut all = totals.numbers().into_iter().map(|numbers| {
+        let range = numbers.range;
+        let (min, max) = range
+            .as_ref()
+            .map_or((0.0, 0.0), |range| (range.min.as_f64(), range.max.as_f64()));
         ChannelSum {
-            name,
-            sum: match sum {
+            name: numbers.name,
+            sum: match numbers.sum {
                 Printed::Whole(sum) => SumValue::Whole(sum),
                 Printed::Real(sum) => SumValue::Real(sum),
             },
-            min: min.as_f64(),
-            max: max.as_f64(),
-            mean,
+            min,
+            max,
+            mean: range.map_or(0.0, |range| range.mean),
         }
     });
     let total = all.next();

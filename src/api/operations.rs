@@ -20,6 +20,7 @@ use crate::ops::restore::Restore;
 use crate::ops::symmetry::Symmetry;
 use crate::ops::{Operation, Scope, Verb, chain};
 use crate::os::Source;
+use crate::os::name::Shown;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -228,8 +229,10 @@ impl Operations {
     /// An image that the operations do not support.
     pub fn plan(&self, images: &[Image], device: &Device) -> Result<Vec<Plan>> {
         let name = images.first().map_or(Path::new(""), Image::name);
-        // A plan needs no pixels, but a page has them.
-        let pages: Vec<Page> = images.iter().map(|image| image.page().clone()).collect();
+        let pages: Vec<&Page> = images.iter().map(Image::page).collect();
+        if pages.is_empty() {
+            return Err(Error::argument("there is no image"));
+        }
         let destination = self.destination(WriteOptions::new().destination(&no_path(), None));
         let devices = Devices::idle(device.choice());
         let job = MemoryJob {
@@ -238,7 +241,7 @@ impl Operations {
             destination: Some(&destination),
             resources: &resources(&devices, Reading::default()),
         };
-        let plans = job.plans(pages).map_err(Error::new)?.into_iter();
+        let plans = job.plans(&pages).map_err(Error::new)?.into_iter();
         let plan = |(shape, text)| Plan {
             shape: Some(shape),
             text,
@@ -458,7 +461,7 @@ impl Calibration {
             let Some(image) = image else { return Ok(None) };
             let name = image
                 .path()
-                .map_or(name.into(), |path| path.display().to_string());
+                .map_or(name.into(), |path| path.shown().into_owned());
             let page = image.into_page();
             let shape = page.image.shape();
             if shape.depth.is_wide() {

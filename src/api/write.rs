@@ -12,7 +12,7 @@ use std::path::Path;
 /// Writes an image to a file, whose extension decides the format. The file gets its name when it is complete; one that exists is
 /// an error.
 ///
-/// The metadata that the format has a place for are written; the report has the others. A format with 8 bits a sample (JPEG,
+/// The metadata that the format has a place for are written; the report has the others. A format with 8 bits per sample (JPEG,
 /// BMP) gets the 8 high bits of deeper samples, rounded.
 ///
 /// ```

@@ -167,8 +167,8 @@ struct Stopped;
 /// `output` is a folder, created if missing, which keeps the structure of input folders; for one input file it may be a file. The
 /// names, the journal for [`resume`](BatchOptions::resume), and the bytes are those of the command line.
 ///
-/// `on_file` is called on this thread with each file as soon as it is finished. If it breaks, the files in progress are finished,
-/// and the others are left.
+/// `on_file` is called on this thread with each file as soon as it is finished. If it breaks, it is not called again: the files in
+/// progress are finished, and are among the results, and the others are left.
 ///
 /// ```
 /// use gpuimg::{Device, Operations, batch};
@@ -235,6 +235,7 @@ pub fn process(
     let (items, unread) = (&asked.items.items, &asked.items.unread);
     let total = items.len() + unread.len();
     let mut results: Vec<FileResult> = Vec::with_capacity(total);
+    let mut stopped = false;
     let mut finish = |input: &Path, output: Option<&Path>, status| {
         let result = FileResult {
             input: input.into(),
@@ -243,12 +244,13 @@ pub fn process(
             finished: results.len() + 1,
             files: total,
         };
-        let next = on_file(&result);
+        // The files that were in progress when the caller stopped come after that.
+        stopped = stopped || on_file(&result).is_break();
         results.push(result);
-        match next {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(anyhow::Error::from(Stopped)),
+        if stopped {
+            return Err(anyhow::Error::from(Stopped));
         }
+        Ok(())
     };
     let batch = Batch {
         ops: &ops,

@@ -84,8 +84,8 @@ impl MemoryJob<'_> {
     ///
     /// # Errors
     /// Pages that the operations do not support.
-    pub fn plans(&self, pages: Vec<Page>) -> Result<Vec<(Shape, String)>> {
-        let pages = Pages::new(pages);
+    pub fn plans(&self, pages: &[&Page]) -> Result<Vec<(Shape, String)>> {
+        let pages = Pages::headers(pages);
         let source = Source::memory(Vec::new());
         let file = self.open(&source, &pages)?;
         let ops = with_own(self.ops, file.own_op.as_deref());

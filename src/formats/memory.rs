@@ -67,16 +67,25 @@ pub struct Pages {
 impl Pages {
     /// Pages, one or more.
     pub fn new(pages: Vec<Page>) -> Pages {
+        let headers = Pages::headers(&pages.iter().collect::<Vec<_>>());
+        Pages {
+            images: RefCell::new(pages.into_iter().map(|page| Some(page.image)).collect()),
+            ..headers
+        }
+    }
+
+    /// Pages whose pixels are not asked for.
+    pub fn headers(pages: &[&Page]) -> Pages {
         let count = pages.len();
         let whole = pages.iter().all(|page| page.described == count);
-        let survey = |page: &Page| PageSurvey {
+        let survey = |page: &&Page| PageSurvey {
             shape: page.image.shape(),
             metadata_bytes: page.metadata_bytes,
         };
         Pages {
             surveys: pages.iter().map(survey).collect(),
             metadata: pages.iter().map(|page| page.metadata.clone()).collect(),
-            images: RefCell::new(pages.into_iter().map(|page| Some(page.image)).collect()),
+            images: RefCell::default(),
             // Of pages of several files, the metadata of none describe all.
             described: if whole { count } else { count + 1 },
             again: count > 1,
@@ -84,7 +93,7 @@ impl Pages {
     }
 
     /// The number of pages.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.surveys.len()
     }
 }
@@ -127,13 +136,14 @@ impl Decoder for MemoryDecoder<'_> {
 
     fn decode(&mut self, _: &ErrorPolicy) -> Result<Image> {
         let mut images = self.pages.images.borrow_mut();
-        let image = &mut images[self.page];
-        let image = if self.pages.again {
-            image.clone()
-        } else {
-            image.take()
-        };
-        image.context("the pixels were given away")
+        let image = images.get_mut(self.page).and_then(|image| {
+            if self.pages.again {
+                image.clone()
+            } else {
+                image.take()
+            }
+        });
+        image.context("internal error: the pixels were given away")
     }
 }
 

@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
             source,
             format: &memory::FORMAT,
             decoder: Box::new(memory::MemoryDecoder::new(pages)),
-            pages: (0..pages.len()).collect(),
+            pages: (0..pages.count()).collect(),
             axes: None,
             part: None,
             skipped: Vec::new(),

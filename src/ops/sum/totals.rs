@@ -96,6 +96,17 @@ impl Total {
     }
 }
 
+/// The numbers of a channel, in the values of the image.
+#[derive(Debug)]
+pub struct Numbers {
+    /// The channel; `all` for all colours.
+    pub name: &'static str,
+    /// The sum.
+    pub sum: Printed,
+    /// The smallest and the largest value and the mean; `None` unless requested.
+    pub range: Option<RangeRecord>,
+}
+
 /// The totals of an image, channel by channel; alpha, if present, is the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
@@ -212,15 +223,15 @@ impl Totals {
         }
     }
 
-    /// The sum of all colours together, and that of each channel, with the smallest and the largest value and the mean.
-    pub fn numbers(&self) -> Vec<(&'static str, Printed, Option<(Number, Number, f64)>)> {
-        let number = |name, total: &Total, channels| {
-            let record = self.record(total, channels);
-            let range = record.range.map(|range| (range.min, range.max, range.mean));
-            (name, record.sum, range)
+    /// The numbers of all colours together, and then of each channel.
+    pub fn numbers(&self) -> Vec<Numbers> {
+        let numbers = |name, total: &Total, channels| Numbers {
+            name,
+            sum: self.sum(total, channels),
+            range: self.record(total, channels).range,
         };
-        let mut all = vec![number("all", &self.together(), self.shape.colours())];
-        all.extend(self.named().map(|(name, total)| number(name, total, 1)));
+        let mut all = vec![numbers("all", &self.together(), self.shape.colours())];
+        all.extend(self.named().map(|(name, total)| numbers(name, total, 1)));
         all
     }
 
@@ -334,9 +345,12 @@ struct TotalRecord {
 }
 
 /// What `--all` adds.
-#[derive(Serialize)]
-struct RangeRecord {
-    min: Number,
-    max: Number,
-    mean: f64,
+#[derive(Debug, Serialize)]
+pub struct RangeRecord {
+    /// The smallest value.
+    pub min: Number,
+    /// The largest value.
+    pub max: Number,
+    /// The mean.
+    pub mean: f64,
 }
