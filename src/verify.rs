@@ -151,7 +151,7 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
     let counts = [pages_a.pages().len(), pages_b.pages().len()];
-    let mut found = None;
+    let mut first_difference = None;
     for index in 0..counts[0].min(counts[1]) {
         let (image_a, values_a) = page(a, &mut pages_a, index)?;
         let (image_b, values_b) = page(b, &mut pages_b, index)?;
@@ -168,14 +168,14 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
         };
         if let Some(difference) = difference {
             let page = (counts != [1, 1]).then_some(index + 1);
-            found = Some((page, difference));
+            first_difference = Some((page, difference));
             break;
         }
     }
-    if found.is_none() && counts[0] != counts[1] {
-        found = Some((None, Difference::Pages { pages: counts }));
+    if first_difference.is_none() && counts[0] != counts[1] {
+        first_difference = Some((None, Difference::Pages { pages: counts }));
     }
-    let (page, difference) = found.unzip();
+    let (page, difference) = first_difference.unzip();
     let page = page.flatten();
     console::print(&match (json, &difference) {
         (true, difference) => serde_json::to_string(&Verdict {
@@ -234,8 +234,8 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
             (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
-                .map_or("different ranges or warnings".into(), |found| {
-                    found.to_string()
+                .map_or("different ranges or warnings".into(), |difference| {
+                    difference.to_string()
                 }),
             _ => "different numbers".into(),
         };

@@ -54,9 +54,9 @@ impl Conversion {
         let naming = naming(files, inputs, output)?;
         let format = match &naming {
             Naming::File(path) if files.format.is_none() => {
-                let told = format::of_extension(path)
+                let named_format = format::of_extension(path)
                     .and_then(|format| format::check_written(format).map(|()| format));
-                Some(told.with_context(|| format!("cannot write {}", path.shown()))?)
+                Some(named_format.with_context(|| format!("cannot write {}", path.shown()))?)
             }
             _ => files.format,
         };
@@ -127,7 +127,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let named_folder = output.as_os_str().as_bytes().ends_with(b"/");
     let plain: PathBuf = output.components().collect();
     let is_file = plain.exists() && !plain.is_dir();
-    let told = format::of_extension(output);
+    let named_format = format::of_extension(output);
     let why = match (inputs, &files.name) {
         (_, Some(_)) => "--name is for results in a folder",
         _ if files.split => "--split writes a file for each page",
@@ -149,13 +149,13 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
             "{why}, but {shown} is a file: give an output folder last"
         );
         ensure!(
-            named_folder || told.is_err(),
+            named_folder || named_format.is_err(),
             "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}/",
             output.with_extension("").shown()
         );
     } else if !output.is_dir() {
         let asked = files.format.is_some() || is_file;
-        match told {
+        match named_format {
             _ if stream && files.format.is_none() => {
                 bail!("cannot write to standard output: choose a format, e.g. --format png")
             }

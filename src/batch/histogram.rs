@@ -110,7 +110,7 @@ impl Set {
             let pairs = (least..).zip(bins.iter().copied());
             pairs.filter(|(_, count)| *count > 0).collect()
         });
-        let (parts, of) = self.parts.listed();
+        let (parts, count) = self.parts.listed();
         serde_json::to_string(&SetRecord {
             gpuimg_histogram: SCHEMA,
             images: self.images,
@@ -118,7 +118,7 @@ impl Set {
             depth: values.map(|values| values.depth.bits()),
             signed: values.map(|values| values.signed),
             parts,
-            of,
+            count,
             set: self.parts.set(),
             channels: channels.collect(),
         })
@@ -135,7 +135,7 @@ impl Set {
             depth,
             signed,
             parts,
-            of,
+            count,
             set,
             channels,
             ..
@@ -179,7 +179,7 @@ impl Set {
             counts,
             images,
             failed,
-            parts: Parts::read(&parts, of, set)?,
+            parts: Parts::read(&parts, count, set)?,
         })
     }
 
@@ -240,7 +240,8 @@ struct SetRecord {
     depth: Option<u32>,
     signed: Option<bool>,
     parts: Vec<u64>,
-    of: u64,
+    #[serde(rename = "of")]
+    count: u64,
     /// The files of the set, if this is a part of one.
     #[serde(default)]
     set: Option<WholeSet>,
@@ -258,8 +259,8 @@ mod tests {
     use super::*;
     use crate::ops::histogram::Clip;
 
-    fn shard(index: u64, of: u64, value: usize) -> Set {
-        let mut set = Set::new(Some(Shard { index, of }), None);
+    fn shard(index: u64, count: u64, value: usize) -> Set {
+        let mut set = Set::new(Some(Shard { index, count }), None);
         let mut counts = Counts::new(1, Depth::Sixteen);
         counts.bins[value] = 3;
         set.add(&counts, 1).expect("valid");
@@ -299,7 +300,7 @@ mod tests {
         assert!(all.join(&shard(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&shard(1, 2, 70)).is_err(), "a part of another set");
         assert!(all.parts.whole().is_err(), "part 2 is missing");
-        let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }), None);
+        let mut nothing = Set::new(Some(Shard { index: 2, count: 3 }), None);
         nothing.images = 0;
         all.join(&nothing).expect("valid");
         let counts = all.into_counts().expect("valid");

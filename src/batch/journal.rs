@@ -299,7 +299,7 @@ impl Journal {
         sync: bool,
     ) -> Result<Journal> {
         let name = match shard {
-            Some(Shard { index, of }) => format!("{JOURNAL}.{index}-of-{of}"),
+            Some(Shard { index, count }) => format!("{JOURNAL}.{index}-of-{count}"),
             None => JOURNAL.into(),
         };
         let path = folder.join(name);

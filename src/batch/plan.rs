@@ -82,9 +82,9 @@ impl Batch<'_, '_> {
         };
         if let Some(first) = folders.first() {
             let more = if folders.len() > 1 { ", …" } else { "" };
-            let made = plural(folders.len(), "folder");
+            let count = plural(folders.len(), "folder");
             let first = first.shown();
-            console::print(&format!("{made} would be created ({first}{more})"))?;
+            console::print(&format!("{count} would be created ({first}{more})"))?;
         }
         console::print(&self.summary(&foreseen))?;
         let fine = self.items.unread.is_empty() && foreseen.iter().all(Result::is_ok);

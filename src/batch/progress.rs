@@ -25,7 +25,7 @@ pub struct Progress {
     /// The bar's width in columns, for which its style was made.
     wide: Option<usize>,
     begun: Instant,
-    told: Instant,
+    printed: Instant,
     files: usize,
     done: usize,
     failed: usize,
@@ -52,7 +52,7 @@ impl Progress {
             bar,
             wide: None,
             begun: now,
-            told: now,
+            printed: now,
             files,
             done: 0,
             failed: 0,
@@ -151,8 +151,8 @@ impl Screen for Progress {
             self.draw(console::columns().unwrap_or(80));
         }
         let plain = self.bar.is_hidden() && !self.verbosity.quiet && !self.verbosity.no_progress;
-        if plain && self.told.elapsed() >= PAUSE {
-            self.told = Instant::now();
+        if plain && self.printed.elapsed() >= PAUSE {
+            self.printed = Instant::now();
             console::tell(&format!("gpuimg: {}", self.state().join(", ")));
         }
     }

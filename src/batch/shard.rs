@@ -22,32 +22,32 @@ pub const MOST_PARTS: u64 = 1 << 22;
 /// The most missing shards that a message names.
 const NAMED: usize = 8;
 
-/// Shard `index` of `of`, counted from 1.
+/// Shard `index` of `count`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// From 1 to `of`.
+    /// From 1 to `count`.
     pub index: u64,
     /// The number of shards.
-    pub of: u64,
+    pub count: u64,
 }
 
 impl Shard {
     /// Whether the input with this key belongs to the shard: CRC-32 (as in PNG) of the key modulo
     /// the number of shards.
     pub fn has(&self, key: &Path) -> bool {
-        u64::from(crc32fast::hash(key.as_os_str().as_bytes())) % self.of == self.index - 1
+        u64::from(crc32fast::hash(key.as_os_str().as_bytes())) % self.count == self.index - 1
     }
 
-    fn checked(index: u64, of: u64) -> Result<Shard> {
+    fn checked(index: u64, count: u64) -> Result<Shard> {
         ensure!(
-            (1..=of).contains(&index),
-            "part {index} of {of} does not exist: parts are numbered from 1"
+            (1..=count).contains(&index),
+            "part {index} of {count} does not exist: parts are numbered from 1"
         );
         ensure!(
-            of <= MOST_PARTS,
-            "too many parts: {of}, the limit is {MOST_PARTS}"
+            count <= MOST_PARTS,
+            "too many parts: {count}, the limit is {MOST_PARTS}"
         );
-        Ok(Shard { index, of })
+        Ok(Shard { index, count })
     }
 
     /// The shard of a job array's task, from the environment variables of Slurm or of a Kubernetes
@@ -59,22 +59,22 @@ impl Shard {
                 .transpose()
         };
         if let Some(id) = number("SLURM_ARRAY_TASK_ID")? {
-            let of =
+            let count =
                 number("SLURM_ARRAY_TASK_COUNT")?.context("SLURM_ARRAY_TASK_COUNT is not set")?;
             let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
             // Of ids with gaps (`--array=0-10:2`, `1,5,9`) only Slurm knows which is which.
             let last = number("SLURM_ARRAY_TASK_MAX")?;
             ensure!(
-                last.is_none_or(|last| last.checked_sub(first) == of.checked_sub(1)),
-                "the array's IDs have gaps: submit it as --array=1-{of}, or give --shard I/N"
+                last.is_none_or(|last| last.checked_sub(first) == count.checked_sub(1)),
+                "the array's IDs have gaps: submit it as --array=1-{count}, or give --shard I/N"
             );
-            return Shard::checked(id.saturating_add(1).saturating_sub(first), of);
+            return Shard::checked(id.saturating_add(1).saturating_sub(first), count);
         }
         if let Some(index) = number("JOB_COMPLETION_INDEX")? {
-            let of = number("JOB_COMPLETIONS")?.context(
+            let count = number("JOB_COMPLETIONS")?.context(
                 "JOB_COMPLETIONS is not set (give it the value of the job's .spec.completions)",
             )?;
-            return Shard::checked(index.saturating_add(1), of);
+            return Shard::checked(index.saturating_add(1), count);
         }
         anyhow::bail!("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
     }
@@ -90,15 +90,15 @@ impl FromStr for Shard {
         }
         let parsed = text
             .split_once('/')
-            .and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
-        let (index, of) = parsed.ok_or("expected two numbers, e.g. 2/8, or auto")?;
-        Shard::checked(index, of).map_err(|error| error.to_string())
+            .and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        let (index, count) = parsed.ok_or("expected two numbers, e.g. 2/8, or auto")?;
+        Shard::checked(index, count).map_err(|error| error.to_string())
     }
 }
 
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}/{}", self.index, self.of)
+        write!(f, "{}/{}", self.index, self.count)
     }
 }
 
@@ -143,12 +143,12 @@ impl WholeSet {
     }
 }
 
-/// The shards of a set that a file is of: one, or several that were merged; (1 of 1) is a whole set.
+/// The shards of a set that a file covers: one, or several that were merged; 1 of 1 is a whole set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// From 1 on.
     parts: BTreeSet<u64>,
-    of: u64,
+    count: u64,
     /// `None` of a whole set, and in files of version 0.2.
     set: Option<WholeSet>,
 }
@@ -156,10 +156,10 @@ pub struct Parts {
 impl Parts {
     /// One shard of a set, or a whole set.
     pub fn new(shard: Option<Shard>, set: Option<WholeSet>) -> Parts {
-        let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
+        let (part, count) = shard.map_or((1, 1), |shard| (shard.index, shard.count));
         Parts {
             parts: BTreeSet::from([part]),
-            of,
+            count,
             set: set.filter(|_| shard.is_some()),
         }
     }
@@ -168,27 +168,27 @@ impl Parts {
     ///
     /// # Errors
     /// Impossible numbers.
-    pub fn read(parts: &[u64], of: u64, set: Option<WholeSet>) -> Result<Parts> {
+    pub fn read(parts: &[u64], count: u64, set: Option<WholeSet>) -> Result<Parts> {
         ensure!(
-            of <= MOST_PARTS,
-            "too many parts: {of}, the limit is {MOST_PARTS}"
+            count <= MOST_PARTS,
+            "too many parts: {count}, the limit is {MOST_PARTS}"
         );
         ensure!(
-            !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
+            !parts.is_empty() && parts.iter().all(|part| (1..=count).contains(part)),
             "it contains parts that its set does not have"
         );
         let distinct = BTreeSet::from_iter(parts.iter().copied());
         ensure!(distinct.len() == parts.len(), "it lists a part twice");
         Ok(Parts {
             parts: distinct,
-            of,
+            count,
             set,
         })
     }
 
     /// Their numbers, and the number of all shards.
     pub fn listed(&self) -> (Vec<u64>, u64) {
-        (self.parts.iter().copied().collect(), self.of)
+        (self.parts.iter().copied().collect(), self.count)
     }
 
     /// The inputs of the whole set.
@@ -203,12 +203,12 @@ impl Parts {
     /// Those of another set, and one that is there already.
     pub fn join(&mut self, other: &Parts) -> Result<()> {
         ensure!(
-            self.of == other.of,
+            self.count == other.count,
             "it belongs to a set of {} parts, but the others to one of {}",
-            other.of,
-            self.of
+            other.count,
+            self.count
         );
-        if self.of > 1 {
+        if self.count > 1 {
             let advice = "the inputs changed between the parts: create all parts again";
             match (self.set, other.set) {
                 (ours, others) if ours == others => {}
@@ -227,7 +227,7 @@ impl Parts {
             if let Some(twice) = other.parts.intersection(&self.parts).next() {
                 bail!(
                     "part {twice} of {} is in this file and in another one",
-                    self.of
+                    self.count
                 );
             }
             self.parts.extend(&other.parts);
@@ -240,9 +240,9 @@ impl Parts {
     /// # Errors
     /// The missing shards.
     pub fn whole(&self) -> Result<()> {
-        let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
+        let missing = (1..=self.count).filter(|part| !self.parts.contains(part));
         let named: Vec<String> = missing.take(NAMED).map(|part| part.to_string()).collect();
-        let more = self.of - self.parts.len() as u64 - named.len() as u64;
+        let more = self.count - self.parts.len() as u64 - named.len() as u64;
         let more = match more {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -251,7 +251,7 @@ impl Parts {
             named.is_empty(),
             "part {}{more} of {} is missing",
             named.join(", "),
-            self.of
+            self.count
         );
         Ok(())
     }
@@ -277,7 +277,7 @@ mod tests {
         ];
         assert_eq!(
             environment(&slurm).expect("valid"),
-            Shard { index: 3, of: 3 }
+            Shard { index: 3, count: 3 }
         );
         let gaps = [
             ("SLURM_ARRAY_TASK_ID", "2"),
@@ -291,12 +291,12 @@ mod tests {
         let without = without.each_ref().map(|(name, value)| (*name, &**value));
         assert_eq!(
             environment(&without).expect("valid"),
-            Shard { index: 3, of: 6 }
+            Shard { index: 3, count: 6 }
         );
         let kubernetes = [("JOB_COMPLETION_INDEX", "0"), ("JOB_COMPLETIONS", "4")];
         assert_eq!(
             environment(&kubernetes).expect("valid"),
-            Shard { index: 1, of: 4 }
+            Shard { index: 1, count: 4 }
         );
         assert!(environment(&kubernetes[..1]).is_err());
         assert!(environment(&[]).is_err());
@@ -307,10 +307,11 @@ mod tests {
 
     #[test]
     fn every_name_is_in_one_part() {
-        for of in 1..9 {
+        for count in 1..9 {
             for name in 0..500 {
                 let key = format!("a/{name}.png");
-                let parts = (1..=of).filter(|&index| Shard { index, of }.has(Path::new(&key)));
+                let parts =
+                    (1..=count).filter(|&index| Shard { index, count }.has(Path::new(&key)));
                 assert_eq!(parts.count(), 1);
             }
         }

@@ -53,7 +53,7 @@ impl Pick {
     /// The row among those that were measured.
     pub fn find<'r>(&self, rows: &'r [Measured]) -> Option<&'r Measured> {
         let seconds = |row: &&Measured| row.time().map_or(f64::MAX, |time| time.median);
-        let of = |prefix: &'static str, shapes: Shapes| {
+        let rows_with = |prefix: &'static str, shapes: Shapes| {
             rows.iter().filter(move |row| {
                 let shape = row.about.id.strip_prefix(prefix);
                 row.time().is_some() && shape.is_some_and(|shape| shapes.has(shape))
@@ -64,10 +64,10 @@ impl Pick {
                 .iter()
                 .find(|row| row.about.id == id && row.time().is_some()),
             Pick::Best(prefix, shapes) => {
-                of(prefix, shapes).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+                rows_with(prefix, shapes).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
             }
             Pick::Worst(prefix, shapes) => {
-                of(prefix, shapes).max_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+                rows_with(prefix, shapes).max_by(|a, b| seconds(a).total_cmp(&seconds(b)))
             }
         }
     }

@@ -98,9 +98,9 @@ fn verdicts(out: &mut String, judgements: &[Judgement]) {
     }
     out.push_str("</div>\n");
     for paper in Paper::ALL.into_iter().chain([Paper::Own]) {
-        let of = |judgement: &&Judgement| judgement.claim.topic().paper == paper;
-        let of: Vec<&Judgement> = judgements.iter().filter(of).collect();
-        if of.is_empty() {
+        let is_on = |judgement: &&Judgement| judgement.claim.topic().paper == paper;
+        let on_paper: Vec<&Judgement> = judgements.iter().filter(is_on).collect();
+        if on_paper.is_empty() {
             continue;
         }
         let _ = writeln!(
@@ -108,7 +108,7 @@ fn verdicts(out: &mut String, judgements: &[Judgement]) {
             "<h3>{}</h3><div class=\"claims\"><div class=\"claim head\"><div>claim</div><div>then</div><div>here</div><div>verdict</div></div>",
             escaped(paper.cited())
         );
-        for judgement in of {
+        for judgement in on_paper {
             claim(out, judgement, true);
         }
         out.push_str("</div>\n");
@@ -177,12 +177,12 @@ fn section(
         }
     }
     for topic in topics {
-        let of: Vec<&Row> = rows
+        let on_topic: Vec<&Row> = rows
             .iter()
             .copied()
             .filter(|row| row.about.topic.key == topic.key)
             .collect();
-        experiment(out, report, topic, &of, judgements);
+        experiment(out, report, topic, &on_topic, judgements);
     }
     out.push_str("</section>\n");
 }
@@ -218,11 +218,11 @@ fn experiment(
             escaped(topic.picture),
             escaped(topic.lesson)
         );
-        let of = judgements.iter().filter(|it| it.claim.topic == topic.key);
-        let mut of = of.peekable();
-        if of.peek().is_some() {
+        let on_topic = judgements.iter().filter(|it| it.claim.topic == topic.key);
+        let mut on_topic = on_topic.peekable();
+        if on_topic.peek().is_some() {
             out.push_str("<div class=\"claims\">");
-            of.for_each(|judgement| claim(out, judgement, false));
+            on_topic.for_each(|judgement| claim(out, judgement, false));
             out.push_str("</div>");
         }
     }

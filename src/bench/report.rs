@@ -182,12 +182,12 @@ impl Report {
     fn verdicts(&self, out: &mut String) {
         let judgements = self.judgements();
         for paper in Paper::ALL.into_iter().chain([Paper::Own]) {
-            let of = |judgement: &&Judgement| judgement.claim.topic().paper == paper;
-            let mut of = judgements.iter().filter(of).peekable();
-            if of.peek().is_some() {
+            let is_on = |judgement: &&Judgement| judgement.claim.topic().paper == paper;
+            let mut on_paper = judgements.iter().filter(is_on).peekable();
+            if on_paper.peek().is_some() {
                 let _ = writeln!(out, "\nverdicts on {}", paper.cited());
             }
-            for judgement in of {
+            for judgement in on_paper {
                 let _ = writeln!(
                     out,
                     "{:<25} {}: {} (then {}; here {})",
@@ -219,8 +219,8 @@ impl Report {
                 let _ = writeln!(out, "    {line}");
             }
             let _ = writeln!(out, "{}", topic.lesson);
-            let of = |judgement: &&Judgement| judgement.claim.topic == topic.key;
-            for judgement in judgements.iter().filter(of) {
+            let is_on = |judgement: &&Judgement| judgement.claim.topic == topic.key;
+            for judgement in judgements.iter().filter(is_on) {
                 let _ = writeln!(out, "{}", described(judgement));
             }
             let names: Vec<&str> = rows.iter().map(|row| row.about.id.as_str()).collect();

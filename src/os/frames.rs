@@ -109,8 +109,8 @@ impl<R: BufRead> Frames<R> {
 
     /// The numbers of a PNM header, up to the character after the last; `None` if they are invalid.
     fn numbers<const N: usize>(&mut self, frame: &mut Vec<u8>) -> Result<Option<[u64; N]>> {
-        let mut found = [0; N];
-        for number in &mut found {
+        let mut numbers = [0; N];
+        for number in &mut numbers {
             let mut digits = String::new();
             loop {
                 let before = frame.len();
@@ -130,7 +130,7 @@ impl<R: BufRead> Frames<R> {
                 Err(_) => return Ok(None),
             }
         }
-        Ok(Some(found))
+        Ok(Some(numbers))
     }
 
     /// Appends the rest of a line.

@@ -60,8 +60,8 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
     }
     let is_link = |path| fault::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
     if is_link(a) || is_link(b) {
-        let place = |path| fault::canonicalize(path);
-        return matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b);
+        let resolved = |path| fault::canonicalize(path);
+        return matches!((resolved(a), resolved(b)), (Ok(a), Ok(b)) if a == b);
     }
     a.file_name() == b.file_name() && same(parent(a), parent(b))
 }

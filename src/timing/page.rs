@@ -124,15 +124,17 @@ fn drawn(tracks: &[Track]) -> (Vec<&Track>, usize) {
 }
 
 fn spans<'a>(tracks: &[&'a Track]) -> impl Iterator<Item = Drawn<'a>> {
-    let of = |track: &&'a Track| {
-        let track = *track;
-        track
-            .timeline
-            .spans()
-            .into_iter()
-            .map(move |span| (track, span))
-    };
-    tracks.iter().flat_map(of).collect::<Vec<_>>().into_iter()
+    let mut drawn = Vec::new();
+    for track in tracks {
+        drawn.extend(
+            track
+                .timeline
+                .spans()
+                .into_iter()
+                .map(|span| (*track, span)),
+        );
+    }
+    drawn.into_iter()
 }
 
 /// The time of the first beginning and of the last end.

@@ -46,7 +46,7 @@ struct Journal {
 /// A record of a file that was about to get an output's name.
 #[derive(Debug)]
 struct Record {
-    made: Identity,
+    output: Identity,
     input: Option<FileRecord>,
     /// Boxed, since few inputs have one.
     samples: Option<Box<Samples>>,
@@ -70,11 +70,11 @@ impl Record {
     /// The role of a file that was both input and output. If the inode has changed, length and time
     /// decide, if they differ between the two.
     fn role(&self, there: &Identity) -> Role {
-        let made = self.made.resembles(there);
+        let resembles_output = self.output.resembles(there);
         let input = self.input.map(|input| input.identity());
         let resembles_input = input.is_some_and(|input| input.resembles(there));
-        match (made, resembles_input) {
-            _ if self.made == *there => Role::Made,
+        match (resembles_output, resembles_input) {
+            _ if self.output == *there => Role::Made,
             _ if input == Some(*there) => Role::Input,
             (true, false) => Role::Made,
             (false, true) => Role::Input,
@@ -91,7 +91,7 @@ impl Record {
         contents: &mut Contents,
     ) -> bool {
         let (_, same_options, same_program) = self.same;
-        if !self.made.resembles(there) || !same_options || !same_program || self.damaged {
+        if !self.output.resembles(there) || !same_options || !same_program || self.damaged {
             return false;
         }
         let (path, now) = input;
@@ -116,7 +116,7 @@ impl Record {
             None => None,
         };
         let same = file == then && samples.as_ref() == self.samples.as_deref();
-        contents.done = (!same).then_some((self.made, InputRecord { file, samples }));
+        contents.done = (!same).then_some((self.output, InputRecord { file, samples }));
         true
     }
 }
@@ -194,7 +194,7 @@ impl History {
                     // Nearly all outputs have one, and there may be millions.
                     of_name.reserve_exact(1);
                     of_name.push(Record {
-                        made: line.made,
+                        output: line.made,
                         input: line.input,
                         samples: line.samples.clone().map(Box::new),
                         damaged: line.damaged,
@@ -236,7 +236,7 @@ impl History {
         let input = (input, sight.input);
         if (records.iter().rev()).any(|it| it.is_done(there, input, contents)) {
             Verdict::Done
-        } else if records.iter().any(|it| it.made == *there) {
+        } else if records.iter().any(|it| it.output == *there) {
             // A file of this program, but from another input or with other options.
             Verdict::Make(Replace::Only(*there))
         } else {

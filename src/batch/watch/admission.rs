@@ -117,11 +117,11 @@ impl<'a> Admission<'a> {
 
     /// What to do with a path in a watched folder.
     pub fn admit(&mut self, path: &Path) -> Admitted {
-        let found = self.roots.iter().find_map(|root| {
+        let below_root = self.roots.iter().find_map(|root| {
             let below = path.strip_prefix(&root.path).ok()?;
             Some((root.path.clone(), below.to_path_buf()))
         });
-        let Some((root, below)) = found else {
+        let Some((root, below)) = below_root else {
             return Admitted::Nothing;
         };
         if below == Path::new("") {

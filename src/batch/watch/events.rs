@@ -129,11 +129,11 @@ impl Folders {
         let config = Config::default().with_follow_symlinks(false);
         let alive = Arc::new(());
         let held = alive.clone();
-        let take = move |event| {
+        let handle = move |event| {
             let _held = &held;
             inlet.handle_event(event);
         };
-        let watcher = RecommendedWatcher::new(take, config);
+        let watcher = RecommendedWatcher::new(handle, config);
         let folders = Folders {
             watcher: Some(watcher.map_err(|error| unwatched(None, &error))?),
             alive,

@@ -85,9 +85,10 @@ impl About {
             range: None,
         };
         Ok(About {
-            range: match range {
-                true => range_of_all_pages(&item.input, &source, common)?,
-                false => None,
+            range: if range {
+                range_of_all_pages(&item.input, &source, common)?
+            } else {
+                None
             },
             ..about
         })
