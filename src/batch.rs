@@ -132,7 +132,7 @@ pub(crate) fn measure(
         });
     }
     if options.dry_run {
-        return batch.tell_plan(None);
+        return batch.print_plan(None);
     }
     for unread in &items.unread {
         print(&unread.path, Err(&format!("{:#}", unread.error())))?;
@@ -212,7 +212,7 @@ pub(crate) fn measure_set(
     set.failed = items.unread.len() as u64;
     let mut failures = Vec::new();
     if options.dry_run {
-        let outcome = batch.tell_plan(None)?;
+        let outcome = batch.print_plan(None)?;
         return Ok(MeasuredSet {
             set,
             outcome,
@@ -260,7 +260,7 @@ impl Batch<'_, '_> {
         let watches = options.watching.watch;
         let (shard, resume) = (options.selection.shard, options.resume || watches);
         if options.dry_run {
-            return self.tell_plan(Some(&Past::read(folder, job, resume)?));
+            return self.print_plan(Some(&Past::read(folder, job, resume)?));
         }
         match naming {
             // If all inputs are missing, no empty folder is created.
@@ -305,7 +305,7 @@ impl Batch<'_, '_> {
 
     /// Prints what was skipped in folders: unusual files by name, the number of all others, or with
     /// `-v` each of them.
-    fn tell_passed_over(&self, progress: &Progress) {
+    fn print_skipped(&self, progress: &Progress) {
         let passed_over = &self.items.passed_over;
         let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
         for PassedOver { path, why } in passed_over.iter().filter(named) {

@@ -26,7 +26,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     let mut out = String::new();
     let _ = writeln!(out, "gpuimg {}", env!("CARGO_PKG_VERSION"));
     cpu(&mut out);
-    surroundings(&mut out);
+    system_notes(&mut out);
     let ordinal = match choice {
         Choice::Gpu(ordinal) => ordinal.unwrap_or(0),
         _ => 0,
@@ -39,7 +39,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
             "not checked (--device or GPUIMG_DEVICE is cpu)",
         );
     } else {
-        healthy = Gpu::open(ordinal).and_then(|gpu| tell_gpu(&mut out, ordinal, &gpu));
+        healthy = Gpu::open(ordinal).and_then(|gpu| describe_gpu(&mut out, ordinal, &gpu));
         if let Err(error) = &healthy {
             line(
                 &mut out,
@@ -87,7 +87,7 @@ fn cpu(out: &mut String) {
 }
 
 /// Adds notes on WSL and on containers, where a missing GPU has other remedies.
-fn surroundings(out: &mut String) {
+fn system_notes(out: &mut String) {
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
     if kernel.to_lowercase().contains("microsoft") {
         line(
@@ -115,7 +115,7 @@ fn surroundings(out: &mut String) {
     }
 }
 
-fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
+fn describe_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     let facts = gpu.facts()?;
     let managed = link::managed(facts.address);
     let driver = managed
@@ -169,10 +169,10 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
             start.elapsed().as_secs_f64() * 1e3
         ),
     );
-    pinned(out, gpu)?;
+    test_copies(out, gpu)?;
     // After the copies, which wake an idle link.
     match link::link(facts.address) {
-        Some(state) => line(out, "link", &described(state)),
+        Some(state) => line(out, "link", &link_text(state)),
         None => line(out, "link", "unknown: neither NVML nor sysfs reports it"),
     }
     Ok(())
@@ -188,7 +188,7 @@ fn persistence(stays: bool) -> &'static str {
 }
 
 /// The current and maximal link, and a warning if the current one is slower.
-fn described(Link { now, most }: Link) -> String {
+fn link_text(Link { now, most }: Link) -> String {
     let text = format!(
         "PCIe {}.0 ×{} now, {}.0 ×{} at most",
         now.0, now.1, most.0, most.1
@@ -207,7 +207,7 @@ fn described(Link { now, most }: Link) -> String {
 }
 
 /// Pins memory, copies it to the GPU and back, and compares.
-fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
+fn test_copies(out: &mut String, gpu: &Gpu) -> Result<()> {
     const BYTES: usize = 64 << 20;
     let mut host = Buffer::<u8>::zeroed(BYTES)?;
     for (i, byte) in host.iter_mut().enumerate() {

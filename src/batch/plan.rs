@@ -42,9 +42,9 @@ enum DryRun {
 
 impl Batch<'_, '_> {
     /// Prints the plan on standard output, and returns the outcome that the run would have.
-    pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
+    pub(super) fn print_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
-        self.tell_passed_over(&Progress::new(0, self.options.verbosity, true));
+        self.print_skipped(&Progress::new(0, self.options.verbosity, true));
         let devices = Devices::idle(self.common.device.choice);
         let foreseen: Vec<Result<DryRun>> = items
             .par_iter()

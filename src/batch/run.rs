@@ -233,7 +233,7 @@ impl Batch<'_, '_> {
             count::plural(workers.threads(count), "thread"),
             count::size(self.options.memory())
         ));
-        self.tell_passed_over(progress);
+        self.print_skipped(progress);
     }
 
     /// Prints the times of a run with `--stats`; a watch has its latencies too.

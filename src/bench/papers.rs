@@ -38,7 +38,7 @@ impl Paper {
         }
     }
 
-    /// Author, title, where it appeared, and year, as far as the text tells them; and its GPUs.
+    /// Author, title, where it appeared, and year, as far as the text gives them; and its GPUs.
     pub fn cited(self) -> &'static str {
         match self {
             Paper::TypicalTasks => {

@@ -89,7 +89,7 @@ impl Machine {
     }
 }
 
-/// Where the driver tells its version on Linux.
+/// The file in which the driver reports its version on Linux.
 const DRIVER: &str = "/proc/driver/nvidia/version";
 
 /// The version in the driver's text: the first word made of numbers and points.

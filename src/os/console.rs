@@ -105,7 +105,7 @@ fn error_bytes(mut bytes: &[u8]) {
 /// The columns of the terminal that standard error is; `None` if it is none.
 pub fn columns() -> Option<usize> {
     let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
-    // A terminal that nobody has given a size says 0.
+    // A terminal whose size was never set reports 0.
     Some(match size.ws_col {
         0 => 80,
         columns => columns.into(),

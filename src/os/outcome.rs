@@ -11,7 +11,7 @@ pub enum Outcome {
     SomeFailed,
 }
 
-/// An error that the user mends by typing something else: exit status 2. It reads as the error in it.
+/// An error that the user fixes by typing something else: exit status 2. It reads as the error in it.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub struct Usage(anyhow::Error);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a run waits before it says so.
+/// How long a run waits before it reports that.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// How long a run waits before it gives up; `GPUIMG_LOCK_WAIT` sets it for tests.
@@ -59,7 +59,7 @@ pub fn try_share(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockShared) != Err(Errno::WOULDBLOCK)
 }
 
-/// The process that holds the lock alone, as far as the system tells.
+/// The process that holds the lock alone, as far as the system reports it.
 fn holder(file: &File) -> String {
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     let Some(pid) = lock_table_name(file).and_then(|place| pid_of_holder(&locks, &place)) else {

@@ -53,12 +53,12 @@ pub fn cannot_read(path: &Path, why: &str) -> String {
     format!("cannot read {}: {why}", path.shown())
 }
 
-/// Whether a file is there, or may be: only an error that says so says that it is not.
+/// Whether a file exists or may exist: an error other than "not found" does not rule it out.
 fn may_exist(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
 
-/// The rules by which files are taken.
+/// The rules that decide which files are processed.
 pub struct Admission<'a> {
     /// The watched folders.
     pub roots: Vec<Root>,

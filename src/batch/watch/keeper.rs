@@ -65,7 +65,7 @@ pub struct Keeper<'a> {
     pub journal: Option<&'a Journal>,
     /// When the watch began.
     pub begun: SystemTime,
-    /// The line that says that the folders are watched.
+    /// The message that the folders are watched.
     pub greeting: String,
     /// Set by a signal.
     pub stopped: &'a AtomicBool,

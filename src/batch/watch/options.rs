@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a file must be unchanged where no event tells that it is whole.
+/// How long a file must be unchanged if no event reports that it is complete.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// The options of a watch.
@@ -36,7 +36,7 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// How long a file must be unchanged where no event tells that it is whole.
+    /// How long a file must be unchanged if no event reports that it is complete.
     pub fn settle(&self) -> Duration {
         self.settle.unwrap_or(SETTLE)
     }

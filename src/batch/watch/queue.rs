@@ -37,7 +37,7 @@ pub struct Arrivals {
     changed: Condvar,
 }
 
-/// The identity of the file at `path`, or `None` if it is not there; an error says neither.
+/// The identity of the file at `path`, or `None` if it is not there; an error decides neither.
 pub fn look(path: &Path) -> io::Result<Option<Identity>> {
     match fs::metadata(path) {
         Ok(about) => Ok(Some(Identity::from(&about))),
@@ -75,7 +75,7 @@ impl Arrivals {
         }
     }
 
-    /// How long a file must be unchanged where no event tells that it is whole.
+    /// How long a file must be unchanged if no event reports that it is complete.
     pub fn settle(&self) -> Duration {
         self.settle
     }

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant, SystemTime};
 /// The interval between lines if standard error is not a terminal.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The seconds of which the rate on a terminal is the mean.
+/// The number of seconds over which the rate on a terminal is averaged.
 const WINDOW: usize = 10;
 
-/// The columns of a terminal that does not tell.
+/// The columns of a terminal that does not report its size.
 const COLUMNS: u16 = 80;
 
 /// The status of a watch, shared by the thread that records outcomes and the one that watches.
@@ -110,7 +110,7 @@ impl Status {
                 state.seconds.pop_front();
             }
             state.show();
-            state.tell_minute();
+            state.print_minute();
         });
     }
 
@@ -238,7 +238,7 @@ impl State {
         line.chars().take(columns).collect()
     }
 
-    fn tell_minute(&mut self) {
+    fn print_minute(&mut self) {
         let (done, failed) = (
             self.done - self.minute.done,
             self.failed - self.minute.failed,

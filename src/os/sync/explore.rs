@@ -32,7 +32,7 @@ pub fn explore(count: usize, law: impl Fn() + Send + Sync + 'static) {
 fn run(scheduler: impl Scheduler + 'static, law: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
     config.stack_size = STACK;
-    // Its atomics are sequentially consistent, which it says at every test otherwise.
+    // Its atomics are sequentially consistent; without this, it prints a warning about that in every test.
     config.silence_warnings = true;
     let ran = Runner::new(scheduler, config).run(law);
     assert!(ran > 0, "no schedule was run");
