@@ -72,14 +72,14 @@ done << 'PROSE'
 PROSE
 
 # Phrases that newcomers could not read: not to be found in the documents, and in the sources and tests not in comments. The modules in
-# UNREAD have not been rewritten yet; take one out of the list when it is.
-UNREAD='^(src/(engine|gpu)(/|\.rs)|src/formats/(png|gpu|packed|deflated)(/|\.rs)|docs/ARCHITECTURE\.md)'
+# UNREAD are generated, or have not been rewritten yet; take one out of the list when it is.
+UNREAD='^(src/engine(/|\.rs)|src/gpu/launch\.rs|docs/ARCHITECTURE\.md)'
 while read -r line; do
     pattern=${line%% => *}
     instead=${line#* => }
     hits=$(
-        git ls-files 'src/*.rs' 'tests/*.rs' | grep -vE "$UNREAD" | xargs grep -nP -- "//.*\b($pattern)\b"
-        git ls-files 'docs/*.md' README.md CONTRIBUTING.md | grep -vE "$UNREAD" | xargs grep -nP -- "\b($pattern)\b"
+        git ls-files 'src/*.rs' 'tests/*.rs' | grep -vP "$UNREAD" | xargs grep -nP -- "//.*\b($pattern)\b"
+        git ls-files 'docs/*.md' README.md CONTRIBUTING.md | grep -vP "$UNREAD" | xargs grep -nP -- "\b($pattern)\b"
     ) || true
     if [[ -n $hits ]]; then
         echo "$hits"
@@ -105,7 +105,7 @@ PHRASES
 while read -r line; do
     pattern=${line%% => *}
     instead=${line#* => }
-    if git ls-files 'src/*.rs' | grep -vE "$UNREAD" | xargs grep -nP -- "\"[^\"]*($pattern)[^\"]*\""; then
+    if git ls-files 'src/*.rs' | grep -vP "$UNREAD" | xargs grep -nP -- "\"[^\"]*($pattern)[^\"]*\""; then
         echo "  ^ say: $instead" >&2
         found=1
     fi
