@@ -1,5 +1,5 @@
 //! Deflate (RFC 1951) and zlib streams (RFC 1950), read and written at the speed that images need.
-//! PNG and TIFF both build on it; nothing here knows an image, a file or a device.
+//! PNG and TIFF use them; nothing here depends on images, files or devices.
 //!
 //! - `inflate` decodes a stream in chunks, two streams at once, or one stream on many cores;
 //! - `compress` writes blocks, with Huffman codes that are defined to the bit, so that a GPU can produce

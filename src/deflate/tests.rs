@@ -1,4 +1,4 @@
-//! What is compressed here comes back, in pieces of any size and by every decoder, on data that are small enough for Miri.
+//! Compressed data inflate to the same bytes, in pieces of any size and by every decoder. The data are small enough for Miri.
 
 use super::compress::{BitWriter, Fast, Matcher, QuickMatcher, Shortest, flush, stored};
 use super::inflate::parallel::{self, Input};
@@ -32,7 +32,7 @@ fn texts() -> Vec<Vec<u8>> {
     texts
 }
 
-/// How to make deflate blocks of a text.
+/// A way to compress a text to deflate blocks.
 type Method = fn(&[u8], &mut BitWriter);
 
 const METHODS: [Method; 5] = [
@@ -64,8 +64,8 @@ fn inflated(stream: &[u8], len: usize, feed: usize, room: usize) -> Result<Vec<u
         (used, made) = (used + step.used, made + step.made);
         ensure!(!(step.needs_input && used == stream.len()), "no end");
     }
-    let behind = out[len + 1..].iter().all(|&byte| byte == 0xa5);
-    ensure!(behind && made == len, "{made} of {len}");
+    let is_rest_untouched = out[len + 1..].iter().all(|&byte| byte == 0xa5);
+    ensure!(is_rest_untouched && made == len, "{made} of {len}");
     out.truncate(made);
     Ok(out)
 }

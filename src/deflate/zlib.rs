@@ -3,8 +3,8 @@
 use super::compress::{BitWriter, Fast, flush, stored};
 use super::inflate::{Fault, Inflater};
 
-/// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
-/// preset dictionary.
+/// Whether these bytes can be the header of a zlib stream (RFC 1950, section 2.2): deflate, a window of at
+/// most 32 KiB, no preset dictionary.
 pub fn is_zlib(head: &[u8; 2]) -> bool {
     let [method, flags] = *head;
     let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
@@ -34,7 +34,7 @@ impl Decoder {
             } else if self.inflate.is_in_match() {
                 return Ok(None);
             } else {
-                // Only the end of a block fits now; anything else is too much.
+                // Only the end of a block fits now; anything else does not.
                 match self.inflate.read(input, &mut [0u8], 0) {
                     Ok(step) if step.made == 0 => step,
                     _ => return Ok(None),

@@ -60,7 +60,7 @@ pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics:
 /// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
 pub fn take_stretch(metadata: &mut Metadata) {
     let text = match &mut metadata.own {
-        Own::Png(chunks) => png::neutral::remove_rescaling(chunks),
+        Own::Png(chunks) => png::common_items::remove_rescaling(chunks),
         Own::Tiff { fields, .. } => tiff::gdal::take_stretch(fields),
         Own::Fits(records) => {
             let text = records::take_stretch(records);
@@ -140,7 +140,7 @@ pub fn convert(
 pub fn items(own: &Own) -> Vec<Item> {
     match own {
         Own::None => Vec::new(),
-        Own::Png(chunks) => png::neutral::items(chunks),
+        Own::Png(chunks) => png::common_items::items(chunks),
         Own::Tiff { big_endian, fields } => tiff::neutral::items(*big_endian, fields),
         // No other format can store a record.
         Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),

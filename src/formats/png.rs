@@ -1,11 +1,11 @@
 //! PNG (W3C Portable Network Graphics specification, third edition). The decoder and the encoder
 //! are our own, since they decide the program's speed; the `png` crate reads the rare kinds.
 
+pub(super) mod common_items;
 mod decode;
 mod deflated;
 mod encode;
 pub(super) mod metadata;
-pub(super) mod neutral;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +46,7 @@ pub static FORMAT: Format = Format {
 fn convert_metadata(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
     let mut own = match own {
         Own::Png(_) => own,
-        other => neutral::own(conversion::items(&other), metadata.orientation, leave),
+        other => common_items::own(conversion::items(&other), metadata.orientation, leave),
     };
     if let (Own::Png(chunks), Some(orientation)) = (&mut own, metadata.orientation) {
         metadata::set_orientation(chunks, orientation);
@@ -55,7 +55,7 @@ fn convert_metadata(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)
 }
 
 fn add_stretch(own: &mut Own, text: &str) -> bool {
-    let chunk = neutral::rescaling(text);
+    let chunk = common_items::rescaling(text);
     match own {
         Own::Png(chunks) => chunks.push(chunk),
         own => *own = Own::Png(vec![chunk]),

@@ -111,21 +111,10 @@ fn fast(block: &[u8], out: &mut BitWriter) {
 
 /// Appends one block of `tokens`, which stand for `bytes`; stored if that is not longer.
 pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
-    let (mut weights, mut distance_weights) = ([0; LITLEN], [0; DISTANCES]);
-    let mut len_counts = [0; LONGEST + 1];
-    for token in tokens {
-        match token.split() {
-            Err(byte) => weights[usize::from(byte)] += 1,
-            Ok((len, distance)) => {
-                len_counts[len] += 1;
-                distance_weights[distance_code(distance).0] += 1;
-            }
-        }
-    }
-    for len in SHORTEST..=LONGEST {
-        weights[length_code(len).0] += len_counts[len];
-    }
-    weights[END] = 1;
+    let TokenWeights {
+        litlen: weights,
+        distance: distance_weights,
+    } = weigh_tokens(tokens);
     let (mut lengths, mut distance_lengths) = ([0; LITLEN], [0; DISTANCES]);
     huffman::lengths(&weights, LIMIT, &mut lengths);
     huffman::lengths(&distance_weights, 15, &mut distance_lengths);
@@ -205,6 +194,33 @@ pub fn flush(last: bool, out: &mut BitWriter) {
     out.put(0xffff_0000, 32);
 }
 
+/// The frequency of each symbol in tokens.
+struct TokenWeights {
+    litlen: [u32; LITLEN],
+    distance: [u32; DISTANCES],
+}
+
+/// Counts the symbols of tokens, and one end of the block.
+fn weigh_tokens(tokens: &[Token]) -> TokenWeights {
+    let (mut litlen, mut distance) = ([0; LITLEN], [0; DISTANCES]);
+    let mut len_counts = [0; LONGEST + 1];
+    for token in tokens {
+        match token.split() {
+            Err(byte) => litlen[usize::from(byte)] += 1,
+            Ok((len, from)) => {
+                len_counts[len] += 1;
+                distance[distance_code(from).0] += 1;
+            }
+        }
+    }
+    for len in SHORTEST..=LONGEST {
+        litlen[length_code(len).0] += len_counts[len];
+    }
+    litlen[END] = 1;
+    TokenWeights { litlen, distance }
+}
+
+/// Counts bytes.
 fn weigh_bytes(bytes: &[u8], weights: &mut [u32; LITLEN]) {
     // Four tables in turn, since two increments of the same count must wait for each other.
     let mut tables = [[0u32; 256]; 4];

@@ -17,17 +17,17 @@ pub const BLOCK: usize = if cfg!(any(miri, all(test, feature = "schedules"))) {
     256 << 10
 };
 
-/// Tokens of a block, nearly: enough to make the header's 100 bytes small, also where a token stands for 100 bytes.
+/// About the most tokens of a block: enough to make the header's 100 bytes small, even if a token stands for 100 bytes.
 const TOKENS: usize = 32 << 10;
 
 /// Bytes that are parsed twice, the first time to learn prices.
-const LEARNT: usize = match BLOCK {
+const LEARNING_BYTES: usize = match BLOCK {
     ..16384 => BLOCK,
     _ => 16 << 10,
 };
 
 /// A match of this many bytes is used without a search for a better one.
-const ENOUGH: usize = 96;
+const LONG_ENOUGH: usize = 96;
 
 /// In a match, strings repeat after every `distance` bytes, so only its last positions are remembered: those of the last
 /// `distance` bytes, and this many before them.
@@ -41,7 +41,7 @@ pub enum Shortest {
     Six,
 }
 
-/// The search for matches; its memory is kept from one segment to the next.
+/// The search for matches; its memory is reused for the next segment.
 #[derive(Default)]
 pub struct Matcher {
     positions: Positions,
@@ -51,7 +51,7 @@ pub struct Matcher {
     prices: Vec<u32>,
 }
 
-/// A match, and what it saves against literals.
+/// A match, and its gain: the bits that it saves compared with literals.
 #[derive(Clone, Copy, Default)]
 struct Match {
     gain: u32,
@@ -87,7 +87,7 @@ impl Matcher {
     ) {
         let bytes = &bytes[..part.end];
         let mut start = part.start;
-        let learnt = part.end.min(start + LEARNT);
+        let learnt = part.end.min(start + LEARNING_BYTES);
         self.known = Prices::guess(&bytes[start..learnt]);
         self.begin::<STRING>(bytes, start);
         self.price(bytes, start, learnt);
@@ -130,7 +130,7 @@ impl Matcher {
         let mut at = start;
         let mut waiting = Match::default();
         while at < end && self.tokens.len() < TOKENS || waiting.gain > 0 {
-            let here = if waiting.len >= ENOUGH {
+            let here = if waiting.len >= LONG_ENOUGH {
                 Match::default()
             } else {
                 self.find::<STRING>(bytes, start, at, waiting.gain)
@@ -140,7 +140,11 @@ impl Matcher {
                 self.tokens
                     .push(Token::matched(waiting.len, waiting.distance));
                 let after = at - 1 + waiting.len;
-                let known = if waiting.len >= ENOUGH { at } else { at + 1 };
+                let known = if waiting.len >= LONG_ENOUGH {
+                    at
+                } else {
+                    at + 1
+                };
                 for position in known.max(after.saturating_sub(waiting.distance + LAST))..after {
                     self.remember::<STRING>(bytes, position);
                 }
@@ -205,7 +209,7 @@ impl Matcher {
                         distance,
                     };
                 }
-                if len >= ENOUGH || len == ahead.len() {
+                if len >= LONG_ENOUGH || len == ahead.len() {
                     break;
                 }
             }

@@ -3,17 +3,19 @@
 use super::matches::hash;
 use crate::deflate::WINDOW;
 
-/// Log2 of the sampling rate of strings, and of the number of positions that are remembered.
-const ONE_IN: u32 = 4;
-const POSITIONS: u32 = 13;
+/// One string in 2^4 is inspected.
+const SAMPLING_BITS: u32 = 4;
+
+/// 2^13 positions are remembered.
+const POSITION_BITS: u32 = 13;
 
 /// Bytes of a string: three samples of 16 bits.
 const STRING: usize = 6;
 
-/// Of the first number of bytes, the second number is inspected: repeats occur everywhere, or the search takes little
-/// time.
-const STRETCH: usize = 256 << 10;
-const LOOKED_AT: usize = 64 << 10;
+/// In every 256 KiB, the first 64 KiB are inspected. That is enough: repeats occur everywhere, or the search for matches
+/// takes little time.
+const PERIOD: usize = 256 << 10;
+const INSPECTED: usize = 64 << 10;
 
 /// Whether at least 1 in 256 strings of six bytes repeats within 32 KiB.
 ///
@@ -22,20 +24,21 @@ const LOOKED_AT: usize = 64 << 10;
 /// repeats, in dark frames and stars 1 in 50 to 10, in all other images more. Matches of two samples are not shorter than
 /// their codes.
 pub fn repeats(bytes: &[u8]) -> bool {
-    let mut last = vec![0u32; 1 << POSITIONS];
+    let mut last = vec![0u32; 1 << POSITION_BITS];
     let (mut count, mut again) = (0u32, 0u32);
-    let stretches = (0..bytes.len()).step_by(STRETCH);
-    let positions = stretches.flat_map(|start| start..bytes.len().min(start + LOOKED_AT));
+    let starts = (0..bytes.len()).step_by(PERIOD);
+    let positions = starts.flat_map(|start| start..bytes.len().min(start + INSPECTED));
     for at in positions {
         let Some(string) = bytes[at..].first_chunk::<STRING>() else {
             break;
         };
         let four = u32::from_le_bytes([string[0], string[1], string[2], string[3]]);
         let hash = hash::<32>(four) as u32;
-        if hash < !0 << (32 - ONE_IN) {
+        if hash < !0 << (32 - SAMPLING_BITS) {
             continue;
         }
-        let position = (hash >> (32 - ONE_IN - POSITIONS)) as usize % (1 << POSITIONS);
+        let position =
+            (hash >> (32 - SAMPLING_BITS - POSITION_BITS)) as usize % (1 << POSITION_BITS);
         let before = std::mem::replace(&mut last[position], at as u32 + 1).checked_sub(1);
         count += 1;
         again += u32::from(before.is_some_and(|before| {

@@ -221,70 +221,78 @@ impl Inflater {
                 self.end_block();
                 return Ok(false);
             }
-            // Near the end of input or output, one symbol at a time and with every check.
             if *at == output.len() {
                 return Ok(false);
             }
-            self.bits.refill_slowly(input);
-            let entry = lookup(&self.tables.litlen, self.bits);
-            if entry.literals() > 0 && entry.taken() <= self.bits.count && output.len() - *at >= 4 {
-                self.bits.consume(entry.taken());
-                emit(output, at, entry);
-                continue;
-            }
-            let mut bits = self.bits;
-            // Bits above `count` are zero and may complete a word that the input does not have: check its length.
-            let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
-                return if bits.count < 15 {
-                    Ok(true)
-                } else {
-                    Err("an unknown Huffman code word")
-                };
-            };
-            if symbol <= 256 {
-                if length > bits.count {
-                    return Ok(true);
-                }
-                self.bits.consume(length);
-                if symbol == 256 {
+            match self.next_symbol(input, output, at)? {
+                Progress::Decoded => {}
+                Progress::EndOfBlock => {
                     self.end_block();
                     return Ok(false);
                 }
-                output[*at] = T::from(symbol as u8);
-                *at += 1;
-                continue;
+                Progress::NeedsInput => return Ok(true),
             }
-            let entry = Entry::length(symbol, length);
-            if entry.0 == 0 {
-                return Err("an unknown Huffman code word");
-            }
-            let length = entry.value(bits.buffer);
-            if entry.bits() > bits.count {
-                return Ok(true);
-            }
-            bits.consume(entry.bits());
-            let Some((symbol, word)) = self.tables.dist_code.find(bits.buffer) else {
-                return if bits.count < 15 {
-                    Ok(true)
-                } else {
-                    Err("an unknown Huffman code word")
-                };
-            };
-            if symbol >= 30 {
-                return Err("an unknown Huffman code word");
-            }
-            let entry = Entry::distance(symbol, word);
-            if entry.bits() > bits.count {
-                return Ok(true);
-            }
-            let distance = entry.value(bits.buffer);
-            bits.consume(entry.bits());
-            if distance > *at {
-                return Err("a reference to before the start");
-            }
-            self.bits = bits;
-            self.copy(output, at, length, distance);
         }
+    }
+
+    /// Decodes one entry of literals or one match near the end of input or output, with every check.
+    fn next_symbol<T: Symbol>(
+        &mut self,
+        input: &mut &[u8],
+        output: &mut [T],
+        at: &mut usize,
+    ) -> Result<Progress, Fault> {
+        self.bits.refill_slowly(input);
+        let entry = lookup(&self.tables.litlen, self.bits);
+        if entry.literals() > 0 && entry.taken() <= self.bits.count && output.len() - *at >= 4 {
+            self.bits.consume(entry.taken());
+            emit(output, at, entry);
+            return Ok(Progress::Decoded);
+        }
+        let mut bits = self.bits;
+        // Bits above `count` are zero and may complete a word that the input does not have: check its length.
+        let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
+            return unknown_word(bits);
+        };
+        if symbol <= 256 {
+            if length > bits.count {
+                return Ok(Progress::NeedsInput);
+            }
+            self.bits.consume(length);
+            if symbol == 256 {
+                return Ok(Progress::EndOfBlock);
+            }
+            output[*at] = T::from(symbol as u8);
+            *at += 1;
+            return Ok(Progress::Decoded);
+        }
+        let entry = Entry::length(symbol, length);
+        if entry.0 == 0 {
+            return Err(UNKNOWN_WORD);
+        }
+        let length = entry.value(bits.buffer);
+        if entry.bits() > bits.count {
+            return Ok(Progress::NeedsInput);
+        }
+        bits.consume(entry.bits());
+        let Some((symbol, word)) = self.tables.dist_code.find(bits.buffer) else {
+            return unknown_word(bits);
+        };
+        if symbol >= 30 {
+            return Err(UNKNOWN_WORD);
+        }
+        let entry = Entry::distance(symbol, word);
+        if entry.bits() > bits.count {
+            return Ok(Progress::NeedsInput);
+        }
+        let distance = entry.value(bits.buffer);
+        bits.consume(entry.bits());
+        if distance > *at {
+            return Err("a reference to before the start");
+        }
+        self.bits = bits;
+        self.copy(output, at, length, distance);
+        Ok(Progress::Decoded)
     }
 
     /// Copies `length` symbols from `distance` symbols before, as far as the output goes. The rest is pending
@@ -318,6 +326,24 @@ impl Inflater {
         let end = cursor.finish();
         (self.bits, *input, *at) = (end.bits, end.input, end.at);
         ended
+    }
+}
+
+/// The result of decoding one symbol.
+enum Progress {
+    Decoded,
+    EndOfBlock,
+    NeedsInput,
+}
+
+const UNKNOWN_WORD: Fault = "an unknown Huffman code word";
+
+/// The result for bits that start with no code word: the input may have ended inside one.
+fn unknown_word(bits: BitReader) -> Result<Progress, Fault> {
+    if bits.count < 15 {
+        Ok(Progress::NeedsInput)
+    } else {
+        Err(UNKNOWN_WORD)
     }
 }
 

@@ -31,7 +31,7 @@ pub fn unpacked(kind: &[u8; 4], len: u64) -> u64 {
     }
 }
 
-/// Converts chunks to neutral items.
+/// Converts chunks to common items.
 pub fn items(chunks: &[Chunk]) -> Vec<Item> {
     let mut budget = MAX_UNPACKED_BYTES;
     chunks
@@ -159,7 +159,7 @@ pub fn remove_rescaling(chunks: &mut Vec<Chunk>) -> Option<Vec<u8>> {
         .map(|chunk| chunk.data[RESCALING_KEYWORD.len()..].into())
 }
 
-/// Converts neutral items to chunks, and adds an orientation other than upright. Calls `leave` with
+/// Converts common items to chunks, and adds an orientation other than upright. Calls `leave` with
 /// the name of every item that has no chunk.
 pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(String)) -> Own {
     let mut chunks = Vec::new();

@@ -14,7 +14,7 @@ mod unfilter;
 mod unfilter_pixels;
 mod unfilter_simd;
 
-use super::neutral;
+use super::common_items;
 use crate::deflate::inflate::parallel;
 use crate::formats::Decoder;
 use crate::formats::error_policy::ErrorPolicy;
@@ -70,7 +70,7 @@ impl Decoder for PngDecoder<'_> {
     /// Counts the metadata in the chunks before the image data.
     fn survey(&self, _page: usize) -> Result<PageSurvey> {
         let chunks = self.prelude.others.iter();
-        let bytes = chunks.map(|chunk| neutral::unpacked(&chunk.kind, chunk.len.into()));
+        let bytes = chunks.map(|chunk| common_items::unpacked(&chunk.kind, chunk.len.into()));
         Ok(PageSurvey {
             shape: self.shape,
             metadata_bytes: bytes.sum(),

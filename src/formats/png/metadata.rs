@@ -3,7 +3,7 @@
 //! An unknown chunk is kept if its safe-to-copy bit is set (PNG specification, section 5.4); each
 //! known chunk is treated according to its meaning.
 
-use super::neutral::{self, XMP};
+use super::common_items::{self, XMP};
 use crate::formats::tiff::exif;
 use crate::formats::xmp;
 use crate::image::Shape;
@@ -59,13 +59,13 @@ pub fn add_chunk(
             }
         }
         b"tEXt" | b"zTXt" | b"iTXt" => {
-            if let Some(data) = neutral::exif_in_text(&chunk) {
+            if let Some(data) = common_items::exif_in_text(&chunk) {
                 if has_exif {
                     return leave_out("its Exif data are also in the chunk eXIf");
                 }
                 metadata.orientation = exif::orientation(&data);
                 (chunk.kind, chunk.data) = (*b"eXIf", data);
-            } else if let Some(data) = neutral::unpacked_xmp(&chunk) {
+            } else if let Some(data) = common_items::unpacked_xmp(&chunk) {
                 // XMP must be uncompressed; `update` expects it so.
                 (chunk.kind, chunk.data) = (*b"iTXt", data);
             }

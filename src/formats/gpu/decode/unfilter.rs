@@ -1,8 +1,8 @@
 //! Makes samples of a PNG's scanlines: kernels/png_rows.cu and png_unfilter.cu.
 
 use crate::formats::gpu::inflate::Records;
-use crate::formats::packed::{ExpansionMode, Head, Scanlines};
-use crate::gpu::driver::Buffer;
+use crate::formats::packed::{Expansion, ExpansionMode, Head, Scanlines};
+use crate::gpu::driver::{Buffer, Kernel};
 use crate::gpu::job::Job;
 use crate::gpu::launch::common::{BLOCK, WARPS};
 use crate::gpu::launch::png_rows::{
@@ -74,9 +74,24 @@ pub fn unfilter(
     };
     job.launch(&unfilter_wave, bands, traffic, arguments)?;
 
-    let Some(expansion) = &scanlines.expansion else {
-        return Ok(pixels);
-    };
+    match &scanlines.expansion {
+        Some(expansion) => {
+            expand_pixels(head, scanlines, expansion, &pixels, &expand, records, job)
+        }
+        None => Ok(pixels),
+    }
+}
+
+/// Queues the expansion of stored pixels to samples.
+fn expand_pixels(
+    head: &Head,
+    scanlines: &Scanlines,
+    expansion: &Expansion,
+    pixels: &Buffer,
+    kernel: &Kernel<PngExpand>,
+    records: &mut Records,
+    job: &mut Job,
+) -> Result<Buffer> {
     let mut samples = job.alloc(head.shape.bytes())?;
     let colours = expansion.palette.len() as u32;
     // The kernel's palette must not be empty.
@@ -87,9 +102,9 @@ pub fn unfilter(
     let palette = job.words(palette)?;
     let arguments = PngExpand {
         rows: pixels.view(),
-        row,
+        row: scanlines.row_bytes as u32,
         width: scanlines.width,
-        height,
+        height: scanlines.height,
         bits: scanlines.bits.into(),
         mode: kernel_mode(expansion.mode),
         key: expansion.key,
@@ -100,7 +115,8 @@ pub fn unfilter(
     };
     let bytes = head.shape.bytes() as u64;
     let grid = job.reduction_grid(16 * bytes);
-    job.launch(&expand, grid, head.streams.output as u64 + bytes, arguments)?;
+    let traffic = head.streams.output as u64 + bytes;
+    job.launch(kernel, grid, traffic, arguments)?;
     Ok(samples)
 }
 

@@ -1,7 +1,7 @@
 //! Writes the inflated bytes, once the parts are in order: kernels/inflate_write.cu and inflate_matches.cu.
 
 use super::order::Order;
-use super::search::BlockSearch;
+use super::search::{BlockSearch, Records};
 use crate::formats::packed::Streams;
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
@@ -72,9 +72,32 @@ pub fn write(
     // number of those in use (USED of the report), and checked that these parts together make exactly `streams.output` bytes,
     // and at most `order.matches` matches.
     unsafe { job.launch_trusting(&write, grid, traffic, arguments) }?;
-    if order.matches == 0 {
-        return Ok(bytes);
+    if order.matches > 0 {
+        let written = Written { places, matches };
+        queue_matches(streams, order, &written, records, &mut bytes, job)?;
     }
+    Ok(bytes)
+}
+
+/// The results of `inflate_write` other than the literals.
+struct Written<'a> {
+    /// The offset in the output of each part.
+    places: &'a Buffer,
+    /// The matches, which are still to be copied.
+    matches: Buffer,
+}
+
+/// Queues the copying of all matches: first those whose bytes are literals or come from matches of the same part, and then the
+/// others.
+fn queue_matches(
+    streams: &Streams,
+    order: &Order,
+    written: &Written,
+    records: &Records,
+    bytes: &mut Buffer,
+    job: &mut Job,
+) -> Result<()> {
+    let resident = RESIDENT_BLOCKS * job.multiprocessors();
     let near = job.kernel::<InflateNear>("")?;
     let far = job.kernel::<InflateFar>("")?;
     let mut sources = job.scratch(streams.output * 4)?;
@@ -82,8 +105,8 @@ pub fn write(
     let mut waiting = job.zeroed(words * 4)?;
     let arguments = InflateNear {
         parts: records.parts()?,
-        places: places.view(),
-        matches: matches.view(),
+        places: written.places.view(),
+        matches: written.matches.view(),
         bytes: bytes.view_mut(),
         sources: sources.view_mut(),
         waiting: waiting.view_mut(),
@@ -103,5 +126,5 @@ pub fn write(
     let grid = (words as u32).div_ceil(BLOCK);
     // SAFETY: `inflate_near` wrote `waiting`, which was zero, and the sources: each is the index of an earlier byte.
     unsafe { job.launch_trusting(&far, grid, words as u64 * 4, arguments) }?;
-    Ok(bytes)
+    Ok(())
 }
