@@ -1,10 +1,10 @@
 //! Calibrate: subtracts a dark frame and divides by a flat field, sample by sample.
 //!
 //! Exact definition, for a sample p of a colour channel, with d and f the samples of the dark frame
-//! and of the flat field at its place, q = max(f − d, 1), and m the mean of f − d over the channel:
-//! `out = clamp(⌊(p − d)·m / q + 1/2⌋ + offset)`. Without a dark frame d is the sample that stands for
-//! 0; without a flat field m / q is 1. What lies below the dark frame is negative until the offset is
-//! added. Alpha stays. With `--hot`, each of these results that exceeds the median of its neighbours
+//! and of the flat field at its position, q = max(f − d, 1), and m the mean of f − d over the channel:
+//! `out = clamp(⌊(p − d)·m / q + 1/2⌋ + offset)`. Without a dark frame d is the sample whose value
+//! is 0; without a flat field m / q is 1. Values below the dark frame are negative until the offset is
+//! added. Alpha does not change. With `--hot`, each of these results that exceeds the median of its neighbours
 //! by more than a threshold is then replaced by that median (`hot`).
 //!
 //! With m = S/n, S the sum over n pixels, and x = p − d, that is ⌊(U + q) / 2q⌋ with U = ⌊2xS/n⌋, since
@@ -42,7 +42,7 @@ use std::fmt;
 /// A dark frame or a flat field.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// What it is called in messages: its path.
+    /// Its name in messages: its path.
     pub name: String,
     /// Its pixels.
     pub image: Image,
@@ -71,7 +71,7 @@ impl Calibrate {
     /// With a dark frame or a flat field, or both.
     ///
     /// # Errors
-    /// No frame, frames of different kinds, and a flat field that is no brighter than the dark frame.
+    /// No frame, frames of different types, and a flat field that is not brighter than the dark frame.
     pub fn new(
         dark: Option<Frame>,
         flat: Option<Frame>,
@@ -137,7 +137,7 @@ impl Calibrate {
         (2 * (p - d) * sum + n * q).div_euclid(2 * n * q) + i128::from(self.shift())
     }
 
-    /// The whole number that is added at the end: the offset, and the sample that stands for 0.
+    /// The whole number that is added at the end: the offset plus the sample whose value is 0.
     fn shift(&self) -> i32 {
         self.offset + i32::from(self.values.zero())
     }
@@ -179,7 +179,7 @@ fn sign(signed: bool) -> &'static str {
     if signed { " with sign" } else { "" }
 }
 
-/// Only what decides the result; the frames by their CRC-32.
+/// Serializes only what decides the result; the frames as their CRC-32.
 impl Serialize for Calibrate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let digest = |image: &Option<Image>| {
@@ -256,7 +256,7 @@ impl Operation for Calibrate {
     }
 }
 
-/// What the kernel takes for a flat field with the mean `sum`/`pixels`.
+/// The argument of the kernel for a flat field with the mean `sum`/`pixels`.
 pub(crate) fn factor(sum: u64, pixels: u64) -> launch::Factor {
     Factor { sum, pixels }.packed()
 }
@@ -307,7 +307,7 @@ impl Bound for &Calibrate {
         let calibrate = job.kernel::<launch::Calibrate>(&form)?;
         let bytes = shape.bytes() as u64;
         let passes = 2 + u64::from(self.dark.is_some()) + u64::from(self.flat.is_some());
-        // What is not there is not read: any buffer stands for it.
+        // The kernel does not read a missing frame: any buffer can take its place.
         let frame = |buffer| Option::unwrap_or(buffer, &frames.factors).view();
         let arguments = launch::Calibrate {
             image: image.samples.view_mut(),

@@ -1,5 +1,5 @@
 //! Several operations on one image, as in `gpuimg run`, and their combined properties. The result equals
-//! that of the single verbs through lossless files.
+//! that of the single verbs with lossless files between them.
 
 use super::{Access, Operation};
 use crate::image::metadata::Effect;

@@ -1,4 +1,4 @@
-//! Crop: takes a rectangle of the image, every sample as it is.
+//! Crop: keeps a rectangle of the image; its samples do not change.
 
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,

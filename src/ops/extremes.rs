@@ -65,7 +65,7 @@ impl Extremes {
         Image::new(shape, samples_from(self.depth, samples.map(u64::from)))
     }
 
-    /// Merges the extremes of another part with the same number of channels.
+    /// Merges the extremes of another chunk or page with the same number of channels.
     pub(super) fn join(&mut self, more: &Extremes) {
         for (known, more) in self.channels.iter_mut().zip(&more.channels) {
             *known = known.merge(*more);
@@ -94,7 +94,7 @@ pub struct DeviceExtremes {
 
 impl DeviceExtremes {
     /// Queues the min/max kernel over an image.
-    pub(super) fn find(image: &DeviceImage, job: &mut Job) -> Result<DeviceExtremes> {
+    pub(super) fn measure(image: &DeviceImage, job: &mut Job) -> Result<DeviceExtremes> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let minmax = job.kernel::<Minmax>(&shape.sample_form())?;

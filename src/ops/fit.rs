@@ -7,7 +7,7 @@
 //! covers x·w' to (x + 1)·w'; rows likewise. With `a(x)` and `b(y)` the steps that an old pixel shares
 //! with a new one, each channel separately, alpha too:
 //! `out = floor(Σ a(x)·b(y)·p(x, y) / (w·h) + 1/2)`, since Σ a = w and Σ b = h. The sums are whole
-//! numbers of at most 65535·w·h, so they can be made in any order, on any device.
+//! numbers of at most 65535·w·h, so they can be computed in any order, on any device.
 
 use super::{DeviceImage, never_wide, samples_from};
 use crate::gpu::driver::{View, ViewMut};
@@ -113,7 +113,7 @@ impl Fit {
     }
 }
 
-/// The arguments of the kernel that makes of an image of shape `from`, whose samples are `src`, one of shape `to`.
+/// The arguments of the kernel that reduces an image of shape `from` with the samples `src` to the shape `to`.
 pub(crate) fn arguments<'a>(
     src: View<'a>,
     from: Shape,
@@ -160,8 +160,8 @@ fn covered(new: usize, from: usize, to: usize) -> Range<usize> {
     new * from / to..((new + 1) * from).div_ceil(to)
 }
 
-/// Each row of the result by itself: first the weighted sum of the rows that it covers, which vectors
-/// make, and then of the columns, of which few rows are left.
+/// Computes each row of the result separately: first the weighted sum of the rows that it covers, in vector code, and then
+/// that of the columns, in one row.
 fn reduced<T: Sample>(samples: &[T], from: Shape, to: Shape) -> Vec<T> {
     // 65535 times the weights, which make up `from.height`.
     let small = from.height <= 65537;

@@ -37,7 +37,6 @@ impl Verb for Flip {
 
     fn examples() -> Vec<Box<dyn Operation>> {
         let axes = [Axis::Horizontal, Axis::Vertical];
-        let of = |axis| Flip { axis }.operation();
-        axes.map(of).into()
+        axes.map(|axis| Flip { axis }.operation()).into()
     }
 }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Samples per parallel task: enough to be worth a separate table of counts.
-const PART: usize = 1 << 21;
+const CHUNK: usize = 1 << 21;
 
 /// How often each value occurs in each channel, for images with the same channels and sample type.
 #[derive(Clone, PartialEq, Eq)]
@@ -164,10 +164,10 @@ impl Clip {
 
     /// From `low` to `high` percent.
     pub fn from_percentages(low: u64, high: u64) -> Clip {
-        let part = Clip::WHOLE / 100;
+        let one_percent = Clip::WHOLE / 100;
         Clip {
-            low: low * part,
-            high: high * part,
+            low: low * one_percent,
+            high: high * one_percent,
         }
     }
 
@@ -221,10 +221,10 @@ impl FromStr for Clip {
 /// Parses a percentage into millionths of a percent.
 fn percent(text: &str) -> Result<u64, String> {
     let text = text.trim().trim_end_matches('%');
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let parsed = (!whole.is_empty() && digits(whole) && digits(part) && part.len() <= 6)
-        .then(|| format!("{whole}{part:0<6}").parse().ok())
+    let parsed = (!whole.is_empty() && digits(whole) && digits(decimals) && decimals.len() <= 6)
+        .then(|| format!("{whole}{decimals:0<6}").parse().ok())
         .flatten();
     parsed.filter(|&value| value <= Clip::WHOLE).ok_or_else(|| {
         format!("'{text}' is not a percentage from 0 to 100 with at most 6 decimals")
@@ -335,22 +335,22 @@ impl Bound for Histogram {
 /// The bins of all channels; each core counts its chunks in its own table.
 fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
     let values = usize::from(T::FULL.value()) + 1;
-    let part = PART.next_multiple_of(12); // a multiple of every channel count
+    let chunk = CHUNK.next_multiple_of(12); // a multiple of every channel count
     let table = |samples: &[T]| match channels {
-        1 => count_part::<T, 1>(samples, values),
-        2 => count_part::<T, 2>(samples, values),
-        3 => count_part::<T, 3>(samples, values),
-        _ => count_part::<T, 4>(samples, values),
+        1 => count_chunk::<T, 1>(samples, values),
+        2 => count_chunk::<T, 2>(samples, values),
+        3 => count_chunk::<T, 3>(samples, values),
+        _ => count_chunk::<T, 4>(samples, values),
     };
     let add = |mut a: Vec<u64>, b: Vec<u64>| {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let bins = samples.par_chunks(part).map(table).reduce_with(add);
+    let bins = samples.par_chunks(chunk).map(table).reduce_with(add);
     bins.unwrap_or_else(|| vec![0; channels * values])
 }
 
-fn count_part<T: Sample, const C: usize>(samples: &[T], values: usize) -> Vec<u64> {
+fn count_chunk<T: Sample, const C: usize>(samples: &[T], values: usize) -> Vec<u64> {
     // Two tables, used alternately: equal neighbours do not wait for each other's addition.
     let mut tables = [vec![0u32; C * values], vec![0u32; C * values]];
     let (pixels, _) = samples.as_chunks::<C>();
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn counts_of_chunks_are_added() {
-        let samples: Vec<u8> = (0..2 * PART + 12_347)
+        let samples: Vec<u8> = (0..2 * CHUNK + 12_347)
             .map(|i| ((i * i) >> 9) as u8)
             .collect();
         let mut expected = vec![0; 3 * 256];

@@ -1,13 +1,13 @@
-//! Project: one image from many of the same shape, pixel by pixel: their sum, mean, minimum, maximum
+//! Project: combines images of the same shape into one, pixel by pixel: their sum, mean, minimum, maximum
 //! or median.
 //!
-//! Exact definition, for the n values v₁ … vₙ of one channel at one place: sum Σv; mean
+//! Exact definition, for the n values v₁ … vₙ of one channel of one pixel: sum Σv; mean
 //! ⌊Σv / n + 1/2⌋; minimum and maximum; median, the middle one in their order, or for an even n
-//! ⌊(a + b)/2 + 1/2⌋ with a and b the two in the middle. Every channel is projected by itself, alpha
-//! like the others, but that a sum of images has their mean alpha: opaque stays opaque.
+//! ⌊(a + b)/2 + 1/2⌋ with a and b the two in the middle. Every channel is projected separately, alpha
+//! like the others, except that a sum of images has their mean alpha: opaque stays opaque.
 //!
-//! Images come one after the other and are folded into an `Accumulator` of one image's size. A
-//! median needs all images at once: of a range of samples, so that memory is bounded (`median`).
+//! Images are folded one after the other into an `Accumulator` of one image's size. A
+//! median needs all images at once; to bound memory, it is computed for a range of samples at a time (`median`).
 
 mod accumulate;
 mod finish;
@@ -25,7 +25,7 @@ pub use median::{median, median_on_gpu};
 /// The most images of a projection: their sums fit into 32 bits, and their number into 16.
 pub const MOST_IMAGES: usize = 65_535;
 
-/// What becomes of the values at one place.
+/// How the values of a pixel are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Projection {
@@ -99,7 +99,7 @@ impl Project {
         }
     }
 
-    /// Refuses options that do not go with the projection; the error says why.
+    /// Refuses options that the projection does not support; the error says why.
     pub fn check(&self) -> Result<()> {
         let options = [
             ("--saturate", self.saturate),
@@ -181,7 +181,7 @@ impl Project {
     }
 }
 
-/// How many steps of alpha of one depth make one of another with as many bits or more.
+/// The factor from alpha of one depth to alpha of another with as many bits or more.
 fn alpha_steps(from: Depth, to: Depth) -> u64 {
     let most = match to {
         Depth::ThirtyTwo => u32::MAX,

@@ -43,7 +43,6 @@ impl Verb for Rotate {
 
     fn examples() -> Vec<Box<dyn Operation>> {
         let angles = [Angle::Quarter, Angle::Half, Angle::ThreeQuarters];
-        let of = |angle| Rotate { angle }.operation();
-        angles.map(of).into()
+        angles.map(|angle| Rotate { angle }.operation()).into()
     }
 }

@@ -1,5 +1,5 @@
 //! The statistics that an operation can need from a whole image, stack or set before it runs on any
-//! part.
+//! chunk.
 
 use super::extremes::{DeviceExtremes, Extremes};
 use super::histogram::{Clip, Counts, Histogram};
@@ -10,7 +10,7 @@ use crate::image::{Image, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
 
-/// The kind of statistic.
+/// A statistic to be measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistic {
     /// No statistic.
@@ -49,8 +49,8 @@ impl Statistic {
         }
     }
 
-    /// Whether the statistics of parts of an image of this shape cannot be merged.
-    pub fn is_of_whole(self, shape: &Shape) -> bool {
+    /// Whether the statistics of bands of an image of this shape cannot be merged.
+    pub fn needs_whole_image(self, shape: &Shape) -> bool {
         matches!(self, Statistic::Percentiles(..)) && shape.depth.is_wide()
     }
 
@@ -92,7 +92,7 @@ impl Statistic {
             Statistic::MinMax if image.shape.depth.is_wide() => {
                 Statistics::Wide(wide::Extremes::on_gpu(image, job)?)
             }
-            Statistic::MinMax => Statistics::OnDevice(DeviceExtremes::find(image, job)?),
+            Statistic::MinMax => Statistics::OnDevice(DeviceExtremes::measure(image, job)?),
             Statistic::Percentiles(clip, each) if image.shape.depth.is_wide() => {
                 Statistics::Wide(wide::on_gpu::percentiles(image, clip, each, job)?)
             }

@@ -1,4 +1,4 @@
-//! Every operation on the CPU gives what its definition gives, on images that are small enough for Miri.
+//! Every operation gives the same result on the CPU as its definition, for images that are small enough for Miri.
 
 use super::{Operation, Properties, Statistic, examples, naive};
 use crate::engine::executor;
@@ -13,8 +13,8 @@ const SIZES: &[(usize, usize)] = if cfg!(miri) {
 };
 const KINDS: &[(usize, Depth)] = &[(3, Depth::Eight), (1, Depth::Sixteen), (4, Depth::Sixteen)];
 
-/// An interpreter takes long for histograms of 16 bits.
-fn counts(op: &dyn Operation) -> bool {
+/// Histograms of 16 bits take an interpreter long.
+fn is_slow(op: &dyn Operation) -> bool {
     let Properties {
         name, statistic, ..
     } = op.properties();
@@ -41,7 +41,7 @@ fn small_images_give_what_the_definition_says() -> Result<()> {
     for op in examples() {
         for &(width, height) in SIZES {
             for &(channels, depth) in KINDS {
-                if cfg!(miri) && depth == Depth::Sixteen && counts(&*op) {
+                if cfg!(miri) && depth == Depth::Sixteen && is_slow(&*op) {
                     continue;
                 }
                 let image = image(width, height, channels, depth);

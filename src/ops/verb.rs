@@ -13,7 +13,7 @@ pub trait Verb: Args {
     const ALIASES: &'static [&'static str] = &[];
     /// Commands to copy, at the end of the help.
     const EXAMPLES: &'static str;
-    /// Whether it makes images; the subcommands of operations that give numbers are in `cli.rs`.
+    /// Whether it yields images; the subcommands of operations that yield numbers are in `cli.rs`.
     const MAKES_IMAGES: bool = true;
     /// Whether it is a step of `gpuimg run`.
     const CHAINS: bool = true;
@@ -21,7 +21,7 @@ pub trait Verb: Args {
     /// set.
     const MEASURES: bool = false;
 
-    /// Values of the options of files that are not typed: an option's name and its value.
+    /// Defaults of the options for files: an option's name and its value.
     const FILE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
 
     /// The operation with these options.
@@ -40,13 +40,13 @@ pub struct Entry {
     pub aliases: &'static [&'static str],
     /// The examples at the end of its help.
     pub shown: &'static str,
-    /// Whether it makes images.
+    /// Whether it yields images.
     pub makes_images: bool,
     /// Whether it is a step of `gpuimg run`.
     pub chains: bool,
     /// Whether it may need a statistic.
     pub measures: bool,
-    /// Values of the options of files that are not typed.
+    /// Defaults of the options for files.
     pub file_defaults: &'static [(&'static str, &'static str)],
     augment: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Operation>, clap::Error>,

@@ -301,7 +301,7 @@ fn measured(
     if statistic == Statistic::None {
         return Ok(Statistics::None);
     }
-    if statistic.is_of_whole(&shape) {
+    if statistic.needs_whole_image(&shape) {
         let why = "percentiles of samples of 32 bits are found in the whole image at once";
         return Err(anyhow!(why).context(NoMemory));
     }

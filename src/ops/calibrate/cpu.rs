@@ -1,4 +1,4 @@
-//! The samples of an image on the CPU, in pieces on all cores.
+//! The samples of an image on the CPU, in chunks on all cores.
 
 use super::Calibrate;
 use super::factors::Lanes;
@@ -8,10 +8,10 @@ use crate::ops::cpu::{LANES, Sample};
 use crate::ops::quotient::{floored, sample};
 use rayon::prelude::*;
 
-/// Samples of a piece of parallel work: whole lanes.
+/// Samples in a chunk of parallel work: whole lanes.
 const CHUNK: usize = 512 * LANES;
 
-/// Quotients beyond this saturate, whatever is then added: at most half of it.
+/// Quotients beyond this saturate, even after the shift, which is at most half of it.
 const MOST: f64 = (1u64 << 20) as f64;
 
 /// How near to a half a quotient is decided exactly. Of one below `MOST`, the mean, the product and the
@@ -24,7 +24,7 @@ const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 impl Calibrate {
     /// The definition, except for hot pixels, in place.
     pub(super) fn on_cores<T: Frameable>(&self, samples: &mut [T], lanes: &Lanes) {
-        // What stands for the samples of a frame that is not there, too much for a stack.
+        // The samples of a missing frame: too many for the stack.
         let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
         let (zero, one) = (filled(self.values.zero()), filled(1));
         let shift = f64::from(self.shift());
@@ -80,7 +80,7 @@ per_level! {
     }
 }
 
-/// The results, unless one is too near to a half for doubles to tell.
+/// The results; `None` if one is too near to a half for doubles to decide.
 #[inline(always)]
 fn nearly<T: Sample>(
     p: &[T; LANES],

@@ -1,5 +1,4 @@
-//! What a flat field multiplies by: its mean, exactly, and in the form in which doubles compute
-//! with it.
+//! The factor of a flat field: its mean, exactly, and in the form that doubles compute with.
 
 use crate::gpu::launch::calibrate as launch;
 use crate::image::Image;
@@ -8,7 +7,7 @@ use crate::ops::with_samples;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
-/// The most pixels of which a mean is exact in doubles.
+/// The most pixels whose mean is exact in doubles.
 pub(super) const MOST_PIXELS: u64 = 1 << 36;
 
 /// The mean of a channel of a flat field less the dark frame.
@@ -16,7 +15,7 @@ pub(super) const MOST_PIXELS: u64 = 1 << 36;
 pub(super) struct Factor {
     /// The sum of f − d, which is above 0: at most 2⁵².
     pub sum: u64,
-    /// Over so many pixels.
+    /// The number of pixels.
     pub pixels: u64,
 }
 
@@ -77,7 +76,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// For channels with these factors, of which the first `colours` are no alpha.
+    /// For channels with these factors. The first `colours` channels are not alpha.
     pub fn new(factors: &[Factor], colours: usize) -> Lanes {
         let doubles: Vec<[f64; 3]> = factors.iter().map(|factor| factor.doubles()).collect();
         let lane = |part: usize| std::array::from_fn(|lane| doubles[lane % factors.len()][part]);
@@ -92,8 +91,8 @@ impl Lanes {
     }
 }
 
-/// max(f − d, 1) of each sample, and the mean of f − d of each channel; `zero` stands for d where
-/// there is no dark frame. The factor of alpha changes nothing.
+/// max(f − d, 1) of each sample, and the mean of f − d of each channel; without a dark frame, d is `zero`.
+/// The factor of alpha changes nothing.
 ///
 /// # Errors
 /// A channel whose mean is not above 0.

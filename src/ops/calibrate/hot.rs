@@ -1,7 +1,7 @@
 //! Hot pixels: a sample that exceeds the median of its up to 8 neighbours by more than a threshold is
 //! replaced by it. Neighbours are those of the same channel in the image as it was, and at the border
-//! only those that there are; of an even number the median is ⌊(a + b)/2 + 1/2⌋. Alpha stays, and so does
-//! an image of one pixel.
+//! only those that exist; for an even number the median is ⌊(a + b)/2 + 1/2⌋. Alpha and
+//! images of one pixel do not change.
 
 use crate::image::{Image, Samples, Shape};
 use crate::ops::cpu::Sample;
@@ -66,7 +66,7 @@ fn rows<T: Sample>(shape: &Shape, from: &[T], to: &mut [T], threshold: u16) {
         let above = y.checked_sub(1).map(|y| &from[y * row..(y + 1) * row]);
         let below = from.get((y + 1) * row..(y + 2) * row);
         for (i, to) in to.iter_mut().enumerate() {
-            // Nothing is below 0, so that a small sample is not hot.
+            // No median is below 0, so a small sample is not hot.
             if to.value() <= threshold || i % channels >= shape.colours() {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The frames in the memory of each GPU: copied there by the first image, and kept for all others of
-//! a batch, on whichever stream they are.
+//! The frames in the memory of each GPU: copied there for the first image, and kept for all others of
+//! a batch, on any stream.
 
 use super::Calibrate;
 use crate::gpu::driver::Buffer;
@@ -18,15 +18,15 @@ pub(super) struct Frames {
 
 /// The frames on the job's GPU.
 ///
-/// They outlive the work of every stream: a job ends when all that it has queued is done, and the GPU and
-/// the operation live longer than their jobs.
+/// They outlive the work of every stream: a job ends after all of its queued work, and the GPU and
+/// the operation outlive their jobs.
 pub(super) fn frames(job: &mut Job, op: &Calibrate) -> Result<Arc<Frames>> {
     job.kept(&op.tenant, |job| {
-        let mut sent = |image: &Option<Image>| -> Result<Option<Buffer>> {
+        let mut upload = |image: &Option<Image>| -> Result<Option<Buffer>> {
             let bytes = image.as_ref().map(|image| image.samples().as_bytes());
             bytes.map(|bytes| job.words(bytes)).transpose()
         };
-        let (dark, flat) = (sent(&op.dark)?, sent(&op.flat)?);
+        let (dark, flat) = (upload(&op.dark)?, upload(&op.flat)?);
         let factors: Vec<_> = op.factors.iter().map(|factor| factor.packed()).collect();
         let factors = job.words(&factors)?;
         // Other streams may use them from now on.

@@ -17,10 +17,10 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Samples of a part that one thread adds at a time: a multiple of every channel count and of 16.
-pub(super) const PART: usize = 3 << 16;
+/// Samples that one thread adds at a time: a multiple of every channel count and of 16.
+pub(super) const CHUNK: usize = 3 << 16;
 
-/// How a sample joins those at its place before it.
+/// How a sample is folded into those of earlier images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fold {
     /// Sums of 32 bits.
@@ -40,8 +40,8 @@ pub struct Accumulator {
     pub(super) values: Values,
     pub(super) fold: Fold,
     pub(super) images: AtomicUsize,
-    /// For each part of the image its sums, a word each, or its samples, as many as fit into a word.
-    pub(super) parts: Vec<Mutex<Vec<u32>>>,
+    /// For each chunk of the image its sums, a word each, or its samples, as many as fit into a word.
+    pub(super) chunks: Vec<Mutex<Vec<u32>>>,
     /// The same of the images that were added on a GPU, by the GPU's number.
     on_gpus: Mutex<Vec<(usize, Buffer)>>,
 }
@@ -58,8 +58,8 @@ impl Accumulator {
             Projection::Max => Fold::Raise,
             Projection::Median => bail!("a median needs all images at once"),
         };
-        let part = |start: usize| {
-            let samples = PART.min(shape.samples() - start);
+        let chunk = |start: usize| {
+            let samples = CHUNK.min(shape.samples() - start);
             let words = (samples * fold.bytes(&shape)).div_ceil(4);
             Mutex::new(vec![u32::from_ne_bytes([fold.start(); 4]); words])
         };
@@ -72,7 +72,7 @@ impl Accumulator {
             },
             fold,
             images: AtomicUsize::new(0),
-            parts: (0..shape.samples()).step_by(PART).map(part).collect(),
+            chunks: (0..shape.samples()).step_by(CHUNK).map(chunk).collect(),
             on_gpus: Mutex::default(),
         })
     }
@@ -105,8 +105,8 @@ impl Accumulator {
         self.count(image.shape())?;
         timeline.host(self.project.how.name(), self.shape.bytes() as u64, || {
             with_samples!(image.samples(), samples => {
-                let parts = samples.par_chunks(PART).zip(&self.parts);
-                parts.for_each(|(samples, known)| self.fold.run(samples, &mut locked(known)));
+                let chunks = samples.par_chunks(CHUNK).zip(&self.chunks);
+                chunks.for_each(|(samples, known)| self.fold.run(samples, &mut locked(known)));
             });
         });
         Ok(())
@@ -138,21 +138,21 @@ impl Accumulator {
             let launched = self
                 .fold
                 .launch(&shape, &samples, &mut on_gpus[index].1, job);
-            // Until here the buffer is this stream's: the next thread, and `join_gpus`, have others.
+            // The buffer belongs to this stream until here: the next thread, and `join_gpus`, use other streams.
             job.wait_for_stream()?;
             launched
         })
     }
 
-    /// Adds what the GPUs have to the sums on the host. To be called when no thread adds any more.
+    /// Adds the numbers on the GPUs to those on the host. Must be called after all threads have added their images.
     pub(super) fn join_gpus(&mut self) -> Result<()> {
         let on_gpus = std::mem::take(&mut *locked(&self.on_gpus));
         let bytes = self.fold.bytes(&self.shape);
         for (_, buffer) in on_gpus {
-            for (index, known) in self.parts.iter().enumerate() {
+            for (index, known) in self.chunks.iter().enumerate() {
                 let mut known = locked(known);
-                let start = index * PART;
-                let samples = PART.min(self.shape.samples() - start);
+                let start = index * CHUNK;
+                let samples = CHUNK.min(self.shape.samples() - start);
                 let mut more = vec![0u32; known.len()];
                 let all = bytemuck::cast_slice_mut::<u32, u8>(&mut more);
                 let read = buffer.read(start * bytes, &mut all[..samples * bytes]);
@@ -178,9 +178,9 @@ impl Accumulator {
     }
 }
 
-/// The numbers of an accumulator, to be kept in a file and joined with those of other images.
+/// The numbers of an accumulator, to be stored in a file and merged with those of other images.
 impl Accumulator {
-    /// What is known of every sample, in order: sums of 4 bytes, or samples; little-endian.
+    /// The number for every sample, in order: sums of 4 bytes, or samples; little-endian.
     ///
     /// # Errors
     /// A GPU's.
@@ -188,8 +188,8 @@ impl Accumulator {
         self.join_gpus()?;
         let each = self.fold.bytes(&self.shape);
         let mut numbers = Vec::with_capacity(self.shape.samples() * each);
-        for (index, known) in self.parts.iter().enumerate() {
-            let samples = PART.min(self.shape.samples() - index * PART);
+        for (index, known) in self.chunks.iter().enumerate() {
+            let samples = CHUNK.min(self.shape.samples() - index * CHUNK);
             let known = locked(known);
             numbers.extend_from_slice(&bytemuck::cast_slice(&known)[..samples * each]);
         }
@@ -212,7 +212,7 @@ impl Accumulator {
         let sum = sum.context(TOO_MANY)?;
         little_endian(&mut numbers, each);
         let most = images as u64 * u64::from(self.shape.depth.full());
-        for (numbers, known) in numbers.chunks(PART * each).zip(&self.parts) {
+        for (numbers, known) in numbers.chunks(CHUNK * each).zip(&self.chunks) {
             let mut known = locked(known);
             match (self.fold, each) {
                 (Fold::Add, _) => {
@@ -250,13 +250,13 @@ fn little_endian(numbers: &mut [u8], each: usize) {
 /// The message for more images than can be counted.
 pub(super) const TOO_MANY: &str = "cannot project more than 65535 images";
 
-/// The part, whose lock no thread can have poisoned: nothing under it can panic.
-fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
+/// The contents of a lock. No thread can have poisoned it: nothing under it can panic.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Fold {
-    /// Bytes that are kept of a sample.
+    /// Bytes of the number for a sample.
     fn bytes(self, shape: &Shape) -> usize {
         match self {
             Fold::Add => 4,
@@ -264,7 +264,7 @@ impl Fold {
         }
     }
 
-    /// The byte that fills the memory before the first image.
+    /// The byte that fills the memory at the start.
     fn start(self) -> u8 {
         match self {
             Fold::Add | Fold::Raise => 0,
@@ -272,7 +272,7 @@ impl Fold {
         }
     }
 
-    /// Adds the samples of a part.
+    /// Folds the samples of a chunk.
     fn run<T: Sample>(self, samples: &[T], known: &mut [u32]) {
         match self {
             Fold::Add => add(samples, known),

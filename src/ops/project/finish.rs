@@ -1,6 +1,6 @@
 //! The result of an accumulator: means, sums that fit, or the samples as they are.
 
-use super::accumulate::{Fold, PART};
+use super::accumulate::{CHUNK, Fold};
 use super::{Accumulator, Projection, alpha_steps, is_alpha};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Values, number};
@@ -22,22 +22,22 @@ impl Accumulator {
         let to = self.project.output(self.shape);
         let mut out = Samples::any(&to)?;
         let images = self.images();
-        let parts = std::mem::take(&mut self.parts);
-        let parts = parts.into_iter().map(Mutex::into_inner);
-        let parts: Vec<Vec<u32>> = parts
-            .map(|part| part.unwrap_or_else(PoisonError::into_inner))
+        let chunks = std::mem::take(&mut self.chunks);
+        let chunks = chunks.into_iter().map(Mutex::into_inner);
+        let chunks: Vec<Vec<u32>> = chunks
+            .map(|chunk| chunk.unwrap_or_else(PoisonError::into_inner))
             .collect();
         if let Samples::U32(wide) = &mut out {
-            self.widened(&parts, wide);
+            self.convert_to_wide(&chunks, wide);
             return Ok(Image::new(to, out));
         }
         let fit = match self.project.how {
-            Projection::Sum => Some(self.fit(&parts)?),
+            Projection::Sum => Some(self.fit(&chunks)?),
             _ => None,
         };
         with_samples!(&mut out, out => {
-            let parts = out.par_chunks_mut(PART).zip(&parts).enumerate();
-            parts.for_each(|(index, (out, known))| match (self.fold, &fit) {
+            let pairs = out.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
+            pairs.for_each(|(index, (out, known))| match (self.fold, &fit) {
                 (Fold::Lower | Fold::Raise, _) => {
                     let known: &[_] = bytemuck::cast_slice(known);
                     out.copy_from_slice(&known[..out.len()]);
@@ -45,7 +45,7 @@ impl Accumulator {
                 (Fold::Add, None) => mean(known, images as f64, out),
                 (Fold::Add, Some(fit)) => {
                     for (i, (out, &sum)) in out.iter_mut().zip(known).enumerate() {
-                        let value = if is_alpha(&self.shape, index * PART + i) { fit.alpha(sum) } else { fit.sample(sum) };
+                        let value = if is_alpha(&self.shape, index * CHUNK + i) { fit.alpha(sum) } else { fit.sample(sum) };
                         *out = Sample::from_value(value);
                     }
                 }
@@ -55,16 +55,16 @@ impl Accumulator {
     }
 
     /// Sums as samples of 32 bits, which have room for all.
-    fn widened(&self, parts: &[Vec<u32>], out: &mut [u32]) {
+    fn convert_to_wide(&self, chunks: &[Vec<u32>], out: &mut [u32]) {
         let images = self.images() as u64;
         // Σ(p − zero) lies between −2³¹ and 2³¹, so that 32 bits suffice for every step.
         let zero = images as u32 * u32::from(self.values.zero());
         let new_zero = if self.values.signed { number::TOP } else { 0 };
         let steps = alpha_steps(self.shape.depth, Depth::ThirtyTwo);
-        let parts = out.par_chunks_mut(PART).zip(parts).enumerate();
-        parts.for_each(|(index, (out, sums))| {
+        let pairs = out.par_chunks_mut(CHUNK).zip(chunks).enumerate();
+        pairs.for_each(|(index, (out, sums))| {
             for (i, (out, &sum)) in out.iter_mut().zip(sums).enumerate() {
-                *out = if is_alpha(&self.shape, index * PART + i) {
+                *out = if is_alpha(&self.shape, index * CHUNK + i) {
                     ((2 * u64::from(sum) + images) / (2 * images) * steps) as u32
                 } else {
                     sum.wrapping_sub(zero).wrapping_add(new_zero)
@@ -77,7 +77,7 @@ impl Accumulator {
     ///
     /// # Errors
     /// Sums that do not fit, and are neither to be clamped nor scaled.
-    fn fit(&self, parts: &[Vec<u32>]) -> Result<Fit> {
+    fn fit(&self, chunks: &[Vec<u32>]) -> Result<Fit> {
         let images = self.images() as i64;
         let to = self.project.output(self.shape);
         let written = Values {
@@ -87,13 +87,13 @@ impl Accumulator {
         let zero = images * i64::from(self.values.zero());
         let range = |(index, sums): (usize, &Vec<u32>)| {
             let sums = sums.iter().enumerate();
-            let colours = sums.filter(|(i, _)| !is_alpha(&self.shape, index * PART + i));
+            let colours = sums.filter(|(i, _)| !is_alpha(&self.shape, index * CHUNK + i));
             let values = colours.map(|(_, &sum)| i64::from(sum) - zero);
             values.fold((i64::MAX, i64::MIN), |(min, max), v| {
                 (min.min(v), max.max(v))
             })
         };
-        let ranges = parts.par_iter().enumerate().map(range);
+        let ranges = chunks.par_iter().enumerate().map(range);
         let (min, max) =
             ranges.reduce(|| (i64::MAX, i64::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
         let (least, most) = (i64::from(written.least()), i64::from(written.most()));
@@ -120,7 +120,7 @@ impl Accumulator {
 /// How sums of samples become samples.
 struct Fit {
     images: i64,
-    /// The sum of as many samples that stand for 0.
+    /// The sum of as many samples whose value is 0.
     zero: i64,
     /// The largest sum, without its sign, if it is to become the largest value.
     scale: Option<i64>,

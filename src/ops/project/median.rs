@@ -1,6 +1,6 @@
-//! The median of many images, of a range of their samples at a time. It is found bit by bit: the
-//! sample of rank k, counted from 0, is the largest number that at most k samples are below. That
-//! takes 16 comparisons of each sample, or 8, without a branch, and so in vectors.
+//! The median of many images, for a range of their samples at a time. It is determined bit by bit: the
+//! sample of rank k, counted from 0, is the largest number with at most k samples below it. That
+//! takes 16 or 8 comparisons of each sample, without a branch, so in vector code.
 
 use super::MOST_IMAGES;
 use super::accumulate::TOO_MANY;
@@ -14,15 +14,15 @@ use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
-/// Places whose medians are found together: the samples of 256 images at so many places fit into a
+/// Pixels whose medians are computed together: their samples in 256 images fit into a
 /// level-1 cache.
-const PLACES: usize = 64;
+const WIDTH: usize = 64;
 
 /// Bytes of samples that a GPU gets at a time.
 const ON_GPU: usize = 256 << 20;
 
-/// The median of the samples at each place, on all cores. All of `images` have as many samples, of
-/// one depth.
+/// The median of the samples at each index, on all cores. All of `images` have the same number of samples and the same
+/// depth.
 ///
 /// # Errors
 /// No image or too many, and images that differ.
@@ -35,7 +35,7 @@ pub fn median(images: &[Samples], timeline: &mut Timeline) -> Result<Samples> {
     })
 }
 
-/// The same on a GPU, in ranges of places that its memory holds.
+/// The same on a GPU, in ranges of samples that fit in its memory.
 ///
 /// # Errors
 /// Those of `median`, and the GPU's.
@@ -50,10 +50,10 @@ pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> 
     let mut most = (ON_GPU / (images.len() * depth.bytes())).clamp(1, len);
     let mut first = 0;
     while first < len {
-        let places = most.min(len - first);
-        let range = first * depth.bytes()..(first + places) * depth.bytes();
+        let count = most.min(len - first);
+        let range = first * depth.bytes()..(first + count) * depth.bytes();
         let size = range.len();
-        let found = gpu.job(&mut [], timeline, |job| {
+        let done = gpu.job(&mut [], timeline, |job| {
             let mut all = job.alloc(images.len() * size)?;
             for (index, image) in images.iter().enumerate() {
                 job.send_words(&image.as_bytes()[range.clone()], &mut all, index * size)?;
@@ -61,21 +61,21 @@ pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> 
             let mut middle = job.alloc(size)?;
             let kernel = job.kernel::<Median>(&format!("u{}", depth.bits()))?;
             let passes = depth.bits() as usize + 1;
-            let grid = u32::try_from(places.div_ceil(256))?;
+            let grid = u32::try_from(count.div_ceil(256))?;
             let arguments = Median {
                 src: all.view(),
-                samples: places as u64,
+                samples: count as u64,
                 images: images.len() as u32,
                 dst: middle.view_mut(),
             };
             job.launch(&kernel, grid, (passes * all.len()) as u64, arguments)?;
             job.fetch(&middle, &mut out.as_bytes_mut()[range.clone()])
         });
-        match found {
-            Err(error) if error.is::<NoMemory>() && most > 1 => most = places.div_ceil(2),
-            found => {
-                found?;
-                first += places;
+        match done {
+            Err(error) if error.is::<NoMemory>() && most > 1 => most = count.div_ceil(2),
+            done => {
+                done?;
+                first += count;
             }
         }
     }
@@ -118,11 +118,11 @@ fn as_words_of_each(images: &[Samples]) -> Vec<&[u16]> {
 
 fn on_cores<T: Sample>(images: &[&[T]], len: usize) -> Vec<T> {
     let mut out = vec![T::ZERO; len];
-    let pieces = out.par_chunks_mut(PLACES).enumerate();
-    pieces.for_each_init(
-        || vec![[T::ZERO; PLACES]; images.len()],
+    let chunks = out.par_chunks_mut(WIDTH).enumerate();
+    chunks.for_each_init(
+        || vec![[T::ZERO; WIDTH]; images.len()],
         |stack, (index, out)| {
-            let start = index * PLACES;
+            let start = index * WIDTH;
             for (row, image) in stack.iter_mut().zip(images) {
                 row[..out.len()].copy_from_slice(&image[start..start + out.len()]);
             }
@@ -135,43 +135,43 @@ fn on_cores<T: Sample>(images: &[&[T]], len: usize) -> Vec<T> {
 per_level! {
     highest Avx512;
 
-    /// The median at each place; at most 65535 images, so that their number fits into 16 bits.
-    fn middles[T: Sample](stack: &[[T; PLACES]]) -> [T; PLACES] {
+    /// The median at each index; at most 65535 images, so that their number fits into 16 bits.
+    fn middles[T: Sample](stack: &[[T; WIDTH]]) -> [T; WIDTH] {
         let rank = ((stack.len() - 1) / 2) as u16;
-        let mut low = [0u16; PLACES];
+        let mut low = [0u16; WIDTH];
         for bit in (0..8 * size_of::<T>()).rev() {
             let candidate = low.map(|low| low | 1 << bit);
-            let mut below = [0u16; PLACES];
+            let mut below = [0u16; WIDTH];
             for row in stack {
-                for place in 0..PLACES {
-                    below[place] += u16::from(row[place].value() < candidate[place]);
+                for i in 0..WIDTH {
+                    below[i] += u16::from(row[i].value() < candidate[i]);
                 }
             }
-            for place in 0..PLACES {
-                if below[place] <= rank {
-                    low[place] = candidate[place];
+            for i in 0..WIDTH {
+                if below[i] <= rank {
+                    low[i] = candidate[i];
                 }
             }
         }
         if stack.len() % 2 == 1 {
             return low.map(T::from_value);
         }
-        let (mut at_most, mut above) = ([0u16; PLACES], [u16::MAX; PLACES]);
+        let (mut at_most, mut above) = ([0u16; WIDTH], [u16::MAX; WIDTH]);
         for row in stack {
-            for place in 0..PLACES {
-                let value = row[place].value();
-                at_most[place] += u16::from(value <= low[place]);
-                let larger = if value > low[place] { value } else { u16::MAX };
-                above[place] = above[place].min(larger);
+            for i in 0..WIDTH {
+                let value = row[i].value();
+                at_most[i] += u16::from(value <= low[i]);
+                let larger = if value > low[i] { value } else { u16::MAX };
+                above[i] = above[i].min(larger);
             }
         }
-        std::array::from_fn(|place| {
-            let low = low[place];
+        std::array::from_fn(|i| {
+            let low = low[i];
             // Both are the same if one more sample than the lower half is at most that value.
-            let high = if at_most[place] - rank >= 2 {
+            let high = if at_most[i] - rank >= 2 {
                 low
             } else {
-                above[place]
+                above[i]
             };
             T::from_value((u32::from(low) + u32::from(high)).div_ceil(2) as u16)
         })

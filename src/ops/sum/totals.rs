@@ -35,7 +35,7 @@ impl Exact {
         }
     }
 
-    /// The sum of both; of different kinds the first.
+    /// The sum of both; the first, if they are of different variants.
     pub fn plus(self, other: Exact) -> Exact {
         match (self, other) {
             (Exact::Whole(a), Exact::Whole(b)) => Exact::Whole(a + b),

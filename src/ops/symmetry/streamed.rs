@@ -1,10 +1,10 @@
-//! Stores rows past the caches. A line of a cache is otherwise read before it is written, in vain where all of it is: of an
-//! image that is larger than the caches that is a third of all traffic, and nothing of it is left there for who reads it next.
+//! Stores rows past the caches. A normal store reads a cache line before it writes to it, in vain if it overwrites the whole
+//! line. For an image that is larger than the caches, that is a third of all traffic, and no line of it stays cached.
 
 use super::cpu::TILE;
 use crate::image::simd::{Level, level};
 
-/// Bytes of an image from which on it is stored so: more than the caches of most machines.
+/// Images of this many bytes or more are stored so: more than the caches of most machines.
 const LARGE: usize = 32 << 20;
 
 /// Bytes of a line of a cache.
@@ -13,14 +13,14 @@ const LINE: usize = 64;
 /// The most bytes of a pixel.
 const PIXEL: usize = 8;
 
-/// Whether an image of so many bytes is stored so.
+/// Whether an image of this size is stored so.
 pub fn is_worth(bytes: usize) -> bool {
     bytes >= LARGE && cfg!(target_arch = "x86_64") && level() != Level::Scalar
 }
 
 /// Rows of a band of an image, each filled from left to right.
 pub struct Streamed {
-    /// For each row the bytes of a line that the next ones complete, at the end of the first `LINE` bytes, and room for those.
+    /// For each row the bytes of an incomplete line, at the end of the first `LINE` bytes, and room for the next ones.
     held: Vec<[u8; LINE + TILE * PIXEL]>,
 }
 
@@ -64,7 +64,7 @@ impl Streamed {
     }
 }
 
-/// Makes all that was stored so visible to other threads: to be called before they may read it.
+/// Makes all bytes that were stored so visible to other threads. Must be called before they read them.
 pub fn finish() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction belongs to SSE, which every x86-64 processor has.
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_any_place_and_pieces_of_any_length_arrive() {
+    fn rows_at_any_address_and_of_any_length_are_stored() {
         let new: Vec<u8> = (0..3000u32).map(|i| (i * i / 7) as u8).collect();
         for lead in [0, 1, 15, 16, 48, 63] {
             for len in [1, 5, 63, 64, 65, 200, 1000, 3000] {

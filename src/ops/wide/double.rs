@@ -78,9 +78,9 @@ pub(super) fn percentiles(
     clip: Clip,
 ) -> Option<MinMax<u64>> {
     let counts = |high: u64, shift: u32| {
-        let table = |part: &[u64]| {
+        let table = |chunk: &[u64]| {
             let mut bins = vec![0u64; 1 << 16];
-            let pixels = part.chunks_exact(all);
+            let pixels = chunk.chunks_exact(all);
             for &key in pixels.flat_map(|pixel| &pixel[channels.clone()]) {
                 let known = key.checked_shr(shift + 16).unwrap_or(0);
                 if !is_nonfinite(key) && known == high {
@@ -93,8 +93,8 @@ pub(super) fn percentiles(
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
             a
         };
-        let parts = samples.par_chunks(12 << 17).map(table);
-        parts.reduce_with(add).unwrap_or_default()
+        let tables = samples.par_chunks(12 << 17).map(table);
+        tables.reduce_with(add).unwrap_or_default()
     };
     let first = counts(0, 48);
     let count = first.iter().sum::<u64>();
@@ -215,10 +215,10 @@ impl Scale {
 
 /// The difference of two numbers, if it is a number of 64 bits.
 fn difference(a: f64, b: f64) -> Option<f64> {
-    // The error of a sum is a number of 64 bits, and found so (Knuth's TwoSum).
+    // The error of a sum is a number of 64 bits, computed by Knuth's TwoSum.
     let sum = a - b;
-    let of_b = sum - a;
-    let error = (a - (sum - of_b)) - (b + of_b);
+    let rounded_b = sum - a;
+    let error = (a - (sum - rounded_b)) - (b + rounded_b);
     (error == 0.0 && sum.is_finite()).then_some(sum)
 }
 

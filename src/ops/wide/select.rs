@@ -7,9 +7,9 @@ use crate::ops::MinMax;
 use crate::ops::histogram::Clip;
 use rayon::prelude::*;
 
-/// Samples of a piece of parallel work, a multiple of every channel count: enough to be worth a table
+/// Samples in a chunk of parallel work, a multiple of every channel count: enough to be worth a table
 /// of counts of its own.
-const PART: usize = 12 << 17;
+const CHUNK: usize = 12 << 17;
 
 /// Bins of half a sample.
 pub(super) const BINS: usize = 1 << 16;
@@ -25,7 +25,7 @@ pub struct Channels {
     pub count: usize,
 }
 
-/// By what finite samples are counted.
+/// The half of a sample by which finite samples are counted.
 #[derive(Clone, Copy)]
 pub enum Half {
     /// By their upper 16 bits.
@@ -80,7 +80,7 @@ fn count_bins(
     channels: Channels,
     bin: impl Fn(u32) -> Option<u32> + Sync,
 ) -> Vec<u64> {
-    let table = |part: &[u32]| {
+    let table = |chunk: &[u32]| {
         let mut bins = vec![0u64; BINS];
         let mut count = |sample: u32| {
             if let Some(bin) = bin(sample) {
@@ -88,9 +88,9 @@ fn count_bins(
             }
         };
         match channels.all {
-            1 => part.iter().for_each(|&sample| count(sample)),
+            1 => chunk.iter().for_each(|&sample| count(sample)),
             all => {
-                for pixel in part.chunks_exact(all) {
+                for pixel in chunk.chunks_exact(all) {
                     let counted = &pixel[channels.first..channels.first + channels.count];
                     counted.iter().for_each(|&sample| count(sample));
                 }
@@ -102,8 +102,8 @@ fn count_bins(
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let parts = samples.par_chunks(PART).map(table);
-    parts.reduce_with(add).unwrap_or_else(|| vec![0; BINS])
+    let tables = samples.par_chunks(CHUNK).map(table);
+    tables.reduce_with(add).unwrap_or_else(|| vec![0; BINS])
 }
 
 /// The bin of the sample with this rank, and how many samples are in those before it.
