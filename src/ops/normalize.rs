@@ -264,9 +264,10 @@ impl Operation for Normalize {
             (None, Statistics::MinMax(extremes)) => {
                 (extremes.ranges(colours, per_channel), extremes.depth, true)
             }
-            (None, Statistics::Histogram(counts)) => {
+            (None, Statistics::Histogram(counts) | Statistics::OtherHistogram(counts)) => {
                 let ranges = self.ranges_from_counts(counts, read, &mut warnings);
-                inside = ranges == counts.ranges(Clip::NONE, per_channel);
+                inside = matches!(statistics, Statistics::Histogram(_))
+                    && ranges == counts.ranges(Clip::NONE, per_channel);
                 (ranges, counts.depth, false)
             }
             (None, Statistics::OnDevice(extremes)) => {

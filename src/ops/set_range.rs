@@ -2,16 +2,10 @@
 //! `--across` and `--range-from`.
 
 use super::histogram::{Counts, PixelType};
-use super::{
-    Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistic, Statistics,
-    Summary,
-};
+use super::{Bound, Operation, Properties, SampleTypes, Statistic, Statistics};
 use crate::gpu::Work;
-use crate::gpu::job::Job;
-use crate::image::metadata::Held;
 use crate::image::number::Number;
-use crate::image::{Image, Shape, Values};
-use crate::timing::Timeline;
+use crate::image::{Shape, Values};
 use anyhow::{Result, ensure};
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -24,8 +18,6 @@ pub struct SetRange<'a> {
     counts: Statistics,
     /// The type that all images of the set share.
     pixel_type: PixelType,
-    /// Whether all images that it processes belong to the set.
-    only_its_images: bool,
     /// The ranges that values are scaled from.
     ranges: Vec<(Number, Number)>,
 }
@@ -38,7 +30,7 @@ impl<'a> SetRange<'a> {
     pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<SetRange<'a>> {
         let pixel_type = counts.pixel_type();
         let PixelType { channels, values } = pixel_type;
-        let counts = Statistics::Histogram(counts);
+        let counts = Statistics::OtherHistogram(counts);
         let types = SampleTypes {
             channels,
             depth: values.depth,
@@ -51,7 +43,6 @@ impl<'a> SetRange<'a> {
         Ok(SetRange {
             op,
             pixel_type,
-            only_its_images: false,
             ranges,
             counts,
         })
@@ -59,10 +50,11 @@ impl<'a> SetRange<'a> {
 
     /// The same, to be run only on the images that were counted.
     pub fn on_its_images(self) -> SetRange<'a> {
-        SetRange {
-            only_its_images: true,
-            ..self
-        }
+        let counts = match self.counts {
+            Statistics::OtherHistogram(counts) => Statistics::Histogram(counts),
+            counts => counts,
+        };
+        SetRange { counts, ..self }
     }
 }
 
@@ -121,39 +113,6 @@ impl Operation for SetRange<'_> {
     }
 
     fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {
-        let bound = self.op.bind(types, &self.counts)?;
-        Ok(Box::new(BoundToSet {
-            bound,
-            only_its_images: self.only_its_images,
-        }))
-    }
-}
-
-/// The operation bound to the counts of the set.
-struct BoundToSet<'a> {
-    bound: Box<dyn Bound + 'a>,
-    only_its_images: bool,
-}
-
-impl Bound for BoundToSet<'_> {
-    fn naive(&self, image: &Image) -> Result<OpResult> {
-        self.bound.naive(image)
-    }
-
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
-        self.bound.cpu(image, timeline)
-    }
-
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
-        self.bound.cuda(image, job)
-    }
-
-    /// Values of images that are not in the set may lie outside the range.
-    fn summary(&self) -> Summary {
-        let mut summary = self.bound.summary();
-        if let Some(stretch) = summary.stretch.as_mut().filter(|_| !self.only_its_images) {
-            stretch.held = Held::Clamped;
-        }
-        summary
+        self.op.bind(types, &self.counts)
     }
 }

@@ -32,6 +32,8 @@ pub enum Statistics {
     MinMax(Extremes),
     /// How often each value occurs in each channel.
     Histogram(Counts),
+    /// The same of other images: samples of this one may lie outside their range.
+    OtherHistogram(Counts),
     /// Two 32-bit samples of each channel: the extremes, or percentiles.
     Wide(wide::Extremes),
     /// The smallest and the largest sample, still in the memory of the GPU that measures them: the

@@ -293,34 +293,21 @@ impl Fold {
         let (src, known) = (samples.view(), known.view_mut());
         let (samples, bytes) = (shape.samples() as u64, shape.bytes() as u64);
         let grid = u32::try_from(samples.div_ceil(2048))?;
+        macro_rules! launch {
+            ($kernel:ident, $known:ident, $bytes:expr) => {{
+                let kernel = job.kernel::<$kernel>(&form)?;
+                let arguments = $kernel {
+                    src,
+                    samples,
+                    $known: known,
+                };
+                job.launch(&kernel, grid, $bytes, arguments)
+            }};
+        }
         match self {
-            Fold::Add => {
-                let kernel = job.kernel::<Add>(&form)?;
-                let arguments = Add {
-                    src,
-                    samples,
-                    sums: known,
-                };
-                job.launch(&kernel, grid, bytes + 8 * samples, arguments)
-            }
-            Fold::Lower => {
-                let kernel = job.kernel::<Lower>(&form)?;
-                let arguments = Lower {
-                    src,
-                    samples,
-                    least: known,
-                };
-                job.launch(&kernel, grid, 3 * bytes, arguments)
-            }
-            Fold::Raise => {
-                let kernel = job.kernel::<Raise>(&form)?;
-                let arguments = Raise {
-                    src,
-                    samples,
-                    greatest: known,
-                };
-                job.launch(&kernel, grid, 3 * bytes, arguments)
-            }
+            Fold::Add => launch!(Add, sums, bytes + 8 * samples),
+            Fold::Lower => launch!(Lower, least, 3 * bytes),
+            Fold::Raise => launch!(Raise, greatest, 3 * bytes),
         }
     }
 }
