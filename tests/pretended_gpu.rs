@@ -3,7 +3,7 @@
 
 use crate::support::{Kind, SIZES, image};
 use anyhow::{Result, anyhow};
-use gpuimg::internals::engine::executor::bands::{BandStream, Piece, Plan, in_bands};
+use gpuimg::internals::engine::executor::bands::{BandInput, BandStream, Cut, in_bands};
 use gpuimg::internals::gpu::NoMemory;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::ops::{
@@ -24,13 +24,13 @@ where
     T: Join + Send,
     W: Fn(Image) -> Result<(Option<Image>, T)> + Sync,
 {
-    type Found = T;
+    type Numbers = T;
 
-    fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<T> {
-        let sent: Vec<u8> = match &piece.from {
+    fn run(&mut self, input: &BandInput, memory: &mut [u8]) -> Result<T> {
+        let sent: Vec<u8> = match &input.columns {
             None => memory.to_vec(),
-            Some(from) => (from.rows.chunks(from.pitch))
-                .flat_map(|row| &row[from.part.clone()])
+            Some(columns) => (columns.rows.chunks(columns.row_bytes))
+                .flat_map(|row| &row[columns.range.clone()])
                 .copied()
                 .collect(),
         };
@@ -38,9 +38,9 @@ where
             return Err(anyhow!("no {} bytes", sent.len()).context(NoMemory));
         }
         self.pieces.fetch_add(1, Ordering::Relaxed);
-        let mut samples = Samples::zeroed(&piece.shape)?;
+        let mut samples = Samples::zeroed(&input.shape)?;
         samples.as_bytes_mut().copy_from_slice(&sent);
-        let (image, found) = (self.work)(Image::new(piece.shape, samples))?;
+        let (image, found) = (self.work)(Image::new(input.shape, samples))?;
         if let Some(image) = image {
             memory.copy_from_slice(image.samples().as_bytes());
         }
@@ -67,7 +67,7 @@ impl PretendedGpu {
 
     fn bands<T: Join + Send>(
         &self,
-        plan: &Plan,
+        cut: &Cut,
         input: &[u8],
         memory: &mut [u8],
         work: impl Fn(Image) -> Result<(Option<Image>, T)> + Sync,
@@ -79,7 +79,7 @@ impl PretendedGpu {
                 work: &work,
             })
         };
-        Ok(in_bands(plan, input, memory, self.bytes, stream)?.0)
+        Ok(in_bands(cut, input, memory, self.bytes, stream)?.numbers)
     }
 
     /// The whole of an operation, as `executor::bands::run` does it on a real one.
@@ -89,8 +89,8 @@ impl PretendedGpu {
         let mut statistics = Statistics::None;
         let statistic = op.properties().statistic;
         if statistic != Statistic::None {
-            let plan = Plan::new(shape, Access::Reduction)?;
-            statistics = self.bands(&plan, &[], samples.as_bytes_mut(), |piece| {
+            let cut = Cut::new(shape, Access::Reduction)?;
+            statistics = self.bands(&cut, &[], samples.as_bytes_mut(), |piece| {
                 Ok((None, statistic.cpu(&piece, &mut Timeline::default())))
             })?;
         }
@@ -102,16 +102,16 @@ impl PretendedGpu {
                 OpResult::Counts(counts) => (None, OpResult::Counts(counts)),
             })
         };
-        let plan = Plan::new(shape, op.properties().access)?;
+        let cut = Cut::new(shape, op.properties().access)?;
         let (to, mut found) = match op.properties().access {
             Access::Permutation(turn) => {
                 let to = turn.of(shape);
                 let mut moved = Samples::zeroed(&to)?;
-                let found = self.bands(&plan, samples.as_bytes(), moved.as_bytes_mut(), work)?;
+                let found = self.bands(&cut, samples.as_bytes(), moved.as_bytes_mut(), work)?;
                 samples = moved;
                 (to, found)
             }
-            _ => (shape, self.bands(&plan, &[], samples.as_bytes_mut(), work)?),
+            _ => (shape, self.bands(&cut, &[], samples.as_bytes_mut(), work)?),
         };
         if let OpResult::Totals(totals) = &mut found {
             totals.shape = shape;
@@ -188,6 +188,6 @@ fn what_needs_the_whole_image_is_not_cut() {
         channels: 1,
         depth: Depth::Eight,
     };
-    let error = Plan::new(shape, Access::WholeImage).expect_err("not to be cut");
+    let error = Cut::new(shape, Access::WholeImage).expect_err("not to be cut");
     assert!(error.is::<NoMemory>(), "{error:#}");
 }

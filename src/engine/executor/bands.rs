@@ -1,10 +1,9 @@
-//! Processes an image that a GPU's memory cannot hold in bands, several at a time, so that the
-//! upload of one band overlaps with the kernels of another and the download of a third.
+//! Processes images larger than GPU memory in bands, several at a time: the upload of one band overlaps with the kernels of
+//! another and the download of a third.
 //!
-//! An operation's access says how it may be cut. For pointwise operations and reductions a band is
-//! any run of pixels. For a permutation a band is a number of rows of the result, made from rows of
-//! the image, or, if it transposes, from a part of every row. The statistic is measured before, in
-//! bands as well.
+//! An operation's access says how it may be cut. For pointwise operations and reductions, a band is a run of pixels. For a
+//! permutation, a band is a number of rows of the result. It is computed from rows of the image or, if the permutation
+//! transposes, from a range of columns. The statistic is measured before, in bands as well.
 
 use super::Task;
 use crate::gpu::NoMemory;
@@ -22,205 +21,247 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use std::{panic, thread};
 
-/// Bytes of a band: copies of this size reach the full speed of the link, and the bands of all
-/// streams fit into the smallest GPU in use.
-pub const BYTES: usize = 64 << 20;
+/// Bytes of a band. Copies of this size reach the full speed of the link, and the bands of all streams fit into the smallest
+/// GPU in use.
+pub const DEFAULT_BAND_BYTES: usize = 64 << 20;
 
-/// A band that does not fit is halved, down to this many bytes; a GPU with less free memory is not
-/// used.
-const LEAST: usize = 64 << 10;
+/// A band that does not fit is halved, down to this many bytes. A GPU with less free memory is not used.
+const MIN_BAND_BYTES: usize = 64 << 10;
 
 /// Streams: one for each direction of the link, and one for the kernels.
-const LANES: usize = 3;
+const STREAMS: usize = 3;
 
-/// Bytes of a memory page of the system, at least.
-const PAGE: usize = 4096;
+/// Bytes of the smallest memory page of a system.
+const MIN_PAGE_BYTES: usize = 4096;
 
-/// How an image is cut: which samples of the image make which bytes of the result.
+/// How an image is cut: which samples of the image are the input of which bytes of the result.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct Cut {
     shape: Shape,
-    /// How pixels move; `None` where the result takes the image's own memory.
-    turn: Option<PixelMap>,
+    /// How pixels move; `None` if the result takes the image's own memory.
+    permutation: Option<PixelMap>,
     /// Bytes of the smallest unit that is not cut: a row of the result, or a pixel.
-    unit: usize,
+    unit_bytes: usize,
 }
 
 /// The input of one band of the result.
 #[derive(Debug)]
-pub struct Piece<'a> {
+pub struct BandInput<'a> {
     /// The shape of the input.
     pub shape: Shape,
-    /// Where its samples are; `None` where they are in the band's own memory.
-    pub from: Option<Columns<'a>>,
+    /// Its samples in the image; `None` if they are in the band's own memory.
+    pub columns: Option<Columns<'a>>,
 }
 
 /// The same range of bytes of every row.
 #[derive(Debug)]
 pub struct Columns<'a> {
-    /// The bytes of the piece's rows, from the image's first column to its last.
+    /// The bytes of the rows, from the image's first column to its last.
     pub rows: &'a [u8],
     /// Bytes of a row.
-    pub pitch: usize,
+    pub row_bytes: usize,
     /// The range of bytes of each row.
-    pub part: Range<usize>,
+    pub range: Range<usize>,
 }
 
-impl Plan {
-    /// Plans the bands of an image of this shape for an operation of this access. Errors: a
-    /// `NoMemory` if the operation cannot be cut.
-    pub fn new(shape: Shape, access: Access) -> Result<Plan> {
-        let (turn, unit) = match access {
+/// The memory of an image that is processed in bands.
+struct BandBuffers<'a> {
+    /// The samples of the image; empty if `output` holds them.
+    input: &'a [u8],
+    /// The samples of the result.
+    output: &'a mut [u8],
+}
+
+impl Cut {
+    /// How an image of this shape is cut for an operation of this access.
+    ///
+    /// # Errors
+    /// A `NoMemory` if the operation cannot be cut.
+    pub fn new(shape: Shape, access: Access) -> Result<Cut> {
+        let (permutation, unit_bytes) = match access {
             Access::Pointwise | Access::Reduction => (None, shape.pixel_bytes()),
-            Access::Permutation(turn) => {
-                let to = turn.of(shape);
-                (Some(turn), to.row() * to.depth.bytes())
+            Access::Permutation(map) => {
+                let output = map.of(shape);
+                (Some(map), output.row() * output.depth.bytes())
             }
             Access::Region(_) | Access::WholeImage => {
                 return Err(anyhow!("it needs the whole image at once").context(NoMemory));
             }
         };
-        Ok(Plan { shape, turn, unit })
+        Ok(Cut {
+            shape,
+            permutation,
+            unit_bytes,
+        })
     }
 
-    /// The input for `units` units of the result from unit `first` on; `input` holds the image's
-    /// samples.
-    fn piece<'a>(&self, first: usize, units: usize, input: &'a [u8]) -> Piece<'a> {
-        let all = self.shape;
-        let Some(turn) = self.turn else {
+    /// The input for `units` units of the result from unit `first` on. `input` holds the image's samples.
+    fn band_input<'a>(&self, first: usize, units: usize, input: &'a [u8]) -> BandInput<'a> {
+        let image = self.shape;
+        let Some(map) = self.permutation else {
             let shape = Shape {
                 width: units,
                 height: 1,
-                ..all
+                ..image
             };
-            return Piece { shape, from: None };
+            return BandInput {
+                shape,
+                columns: None,
+            };
         };
-        let (pitch, pixel) = (all.row() * all.depth.bytes(), all.pixel_bytes());
-        let across = match turn.transposed {
-            true => all.width,
-            false => all.height,
+        // The rows of the result come from rows of the image or, transposed, from its columns.
+        let extent = if map.transposed {
+            image.width
+        } else {
+            image.height
         };
-        let first = match turn.mirror_y {
-            true => across - first - units,
-            false => first,
+        let first = if map.mirror_y {
+            extent - first - units
+        } else {
+            first
         };
-        let (shape, rows, part) = match turn.transposed {
-            true => (
-                Shape {
-                    width: units,
-                    ..all
-                },
-                input,
-                first * pixel..(first + units) * pixel,
-            ),
-            false => (
-                Shape {
-                    height: units,
-                    ..all
-                },
-                &input[first * pitch..(first + units) * pitch],
-                0..pitch,
-            ),
+        let row_bytes = image.row() * image.depth.bytes();
+        let (shape, rows, range) = if map.transposed {
+            let shape = Shape {
+                width: units,
+                ..image
+            };
+            let pixel_bytes = image.pixel_bytes();
+            let range = first * pixel_bytes..(first + units) * pixel_bytes;
+            (shape, input, range)
+        } else {
+            let shape = Shape {
+                height: units,
+                ..image
+            };
+            let rows = &input[first * row_bytes..(first + units) * row_bytes];
+            (shape, rows, 0..row_bytes)
         };
-        let from = Some(Columns { rows, pitch, part });
-        Piece { shape, from }
+        let columns = Some(Columns {
+            rows,
+            row_bytes,
+            range,
+        });
+        BandInput { shape, columns }
     }
 }
 
-/// A worker thread that processes bands on a GPU's stream; the tests have one without a GPU.
+/// A worker thread that processes bands on a GPU's stream. Tests have one without a GPU.
 pub trait BandStream: Send {
-    /// The numbers that a band gives.
-    type Found: Join + Send;
+    /// The numbers that the operation computes for a band.
+    type Numbers: Join + Send;
 
-    /// Makes one band of the result in `memory`. Errors: a `NoMemory` if a smaller band could fit.
-    fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<Self::Found>;
+    /// Computes one band of the result in `memory`.
+    ///
+    /// # Errors
+    /// A `NoMemory` if a smaller band could fit.
+    fn run(&mut self, input: &BandInput, memory: &mut [u8]) -> Result<Self::Numbers>;
 }
 
-/// The joined numbers of all bands, and the streams that were used.
-pub type FoundBy<L> = (<L as BandStream>::Found, Vec<L>);
+/// The result of all bands.
+pub struct AllBands<S: BandStream> {
+    /// The merged numbers.
+    pub numbers: S::Numbers,
+    /// The streams that were used.
+    pub streams: Vec<S>,
+}
 
-/// Fills `memory` with the result of an image's samples, in bands of about `bytes` bytes. Where the
-/// plan moves no pixels, `memory` holds the samples itself and `input` is empty.
-pub fn in_bands<L: BandStream>(
-    plan: &Plan,
+/// Fills `memory` with the result of an image's samples, in bands of about `band_bytes` bytes. If no pixels move, `memory` holds
+/// the samples itself and `input` is empty.
+///
+/// # Errors
+/// The first error of a stream, and a system that allows no more threads.
+pub fn in_bands<S: BandStream>(
+    cut: &Cut,
     input: &[u8],
     memory: &mut [u8],
-    bytes: usize,
-    stream: impl Fn() -> Result<L> + Sync,
-) -> Result<FoundBy<L>> {
-    let units = (bytes / plan.unit).max(1);
-    // The bands that no stream has started yet.
-    let left = Mutex::new(memory.chunks_mut(units * plan.unit).enumerate());
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<(L, Vec<L::Found>)> {
-        let (mut stream, mut found) = (stream()?, Vec::new());
+    band_bytes: usize,
+    new_stream: impl Fn() -> Result<S> + Sync,
+) -> Result<AllBands<S>> {
+    let units = (band_bytes / cut.unit_bytes).max(1);
+    let waiting = Mutex::new(memory.chunks_mut(units * cut.unit_bytes).enumerate());
+    let next = || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.next()
+    };
+    let work = || -> Result<(S, Vec<S::Numbers>)> {
+        let (mut stream, mut numbers) = (new_stream()?, Vec::new());
         while let Some((index, memory)) = next() {
-            let band = band(plan, input, &mut stream, index * units, memory);
+            let band = run_band(cut, input, &mut stream, index * units, memory);
             if band.is_err() {
+                // No stream starts another band.
                 while next().is_some() {}
             }
-            found.push(band?);
+            numbers.push(band?);
         }
-        Ok((stream, found))
+        Ok((stream, numbers))
     };
-    let ended = thread::scope(|scope| {
-        // Fewer do, where a limit on threads lets no more start.
-        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        let threads: Vec<_> = (0..LANES).map_while(start).collect();
+    let results = thread::scope(|scope| {
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work);
+        // One thread is enough, so it does not matter why the system refuses others.
+        let threads: Vec<_> = (0..STREAMS)
+            .map_while(|stream| start(stream).ok())
+            .collect();
         ensure!(!threads.is_empty(), NO_THREAD);
-        let ended = threads.into_iter().map(|thread| thread.join());
-        let ended = ended.map(|end| end.unwrap_or_else(|cause| panic::resume_unwind(cause)));
-        ended.collect::<Result<Vec<_>>>()
+        let results = threads.into_iter().map(|thread| thread.join());
+        let results = results.map(|end| end.unwrap_or_else(|cause| panic::resume_unwind(cause)));
+        results.collect::<Result<Vec<_>>>()
     })?;
-    let (streams, found): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
-    Ok((joined(found.into_iter().flatten())?, streams))
+    let (streams, numbers): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    Ok(AllBands {
+        numbers: merge(numbers.into_iter().flatten())?,
+        streams,
+    })
 }
 
-/// Processes a band that begins at unit `first`, in halves if it does not fit.
-fn band<L: BandStream>(
-    plan: &Plan,
+/// Processes a band that begins at unit `first`. If it does not fit, its halves are processed one after the other.
+fn run_band<S: BandStream>(
+    cut: &Cut,
     input: &[u8],
-    stream: &mut L,
+    stream: &mut S,
     first: usize,
     memory: &mut [u8],
-) -> Result<L::Found> {
-    let units = memory.len() / plan.unit;
-    let whole = stream.run(&plan.piece(first, units, input), memory);
-    let full = whole.as_ref().is_err_and(|error| error.is::<NoMemory>());
-    if !full || units < 2 || memory.len() <= LEAST {
-        return whole;
+) -> Result<S::Numbers> {
+    let units = memory.len() / cut.unit_bytes;
+    let result = stream.run(&cut.band_input(first, units, input), memory);
+    let is_too_large = result.as_ref().is_err_and(|error| error.is::<NoMemory>());
+    if !is_too_large || units < 2 || memory.len() <= MIN_BAND_BYTES {
+        return result;
     }
-    let (head, tail) = memory.split_at_mut(units / 2 * plan.unit);
-    joined([
-        band(plan, input, stream, first, head)?,
-        band(plan, input, stream, first + units / 2, tail)?,
+    let (head, tail) = memory.split_at_mut(units / 2 * cut.unit_bytes);
+    merge([
+        run_band(cut, input, stream, first, head)?,
+        run_band(cut, input, stream, first + units / 2, tail)?,
     ])
 }
 
-/// Joins the numbers of all parts.
-fn joined<T: Join>(parts: impl IntoIterator<Item = T>) -> Result<T> {
-    let mut parts = parts.into_iter();
-    let mut all = parts.next().context("an image without parts")?;
-    for part in parts {
-        all.join(&part)?;
+/// Merges the numbers of all bands.
+fn merge<T: Join>(bands: impl IntoIterator<Item = T>) -> Result<T> {
+    let mut bands = bands.into_iter();
+    let mut merged = bands
+        .next()
+        .context("internal error: an image without bands")?;
+    for band in bands {
+        merged.join(&band)?;
     }
-    Ok(all)
+    Ok(merged)
 }
 
-/// One stream at a time uses each direction of the link: otherwise all bands would upload together
-/// and then download together.
+/// The link between host and GPU. One stream at a time uses each direction. Otherwise all bands would upload together and then
+/// download together.
 #[derive(Debug, Default)]
 struct Link {
     up: Mutex<()>,
     down: Mutex<()>,
 }
 
-fn alone<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
-    let _mine = direction.lock().unwrap_or_else(PoisonError::into_inner);
+/// Runs `copy` while no other stream uses this direction of the link.
+fn exclusively<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
+    let _guard = direction.lock().unwrap_or_else(PoisonError::into_inner);
     copy()
 }
 
-/// A stream of a GPU, and the work on each piece, which gives an image or none, and numbers.
+/// A stream of a GPU, and the work on each band. The work returns an image or none, and numbers.
 struct GpuStream<'a, W> {
     gpu: Gpu,
     timeline: Timeline,
@@ -233,50 +274,101 @@ where
     T: Join + Send,
     W: Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
 {
-    type Found = T;
+    type Numbers = T;
 
-    fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<T> {
+    fn run(&mut self, input: &BandInput, memory: &mut [u8]) -> Result<T> {
         let (link, work) = (self.link, self.work);
         self.gpu.job(&mut [], &mut self.timeline, |job| {
-            let samples = alone(&link.up, || match &piece.from {
+            let samples = exclusively(&link.up, || match &input.columns {
                 None => job.send(memory, memory.len(), 0..memory.len()),
-                Some(from) => job.send(from.rows, from.pitch, from.part.clone()),
+                Some(columns) => job.send(columns.rows, columns.row_bytes, columns.range.clone()),
             })?;
-            let shape = piece.shape;
-            let (image, found) = work(DeviceImage { shape, samples }, job)?;
+            let shape = input.shape;
+            let (image, numbers) = work(DeviceImage { shape, samples }, job)?;
             if let Some(image) = image {
-                alone(&link.down, || job.fetch(&image.samples, memory))?;
+                exclusively(&link.down, || job.fetch(&image.samples, memory))?;
             }
-            Ok(found)
+            Ok(numbers)
         })
     }
 }
 
-/// As `in_bands`, on a GPU; host memory is pinned.
-fn on_gpu<T: Join + Send>(
-    plan: &Plan,
-    (input, memory): (&[u8], &mut [u8]),
-    bytes: usize,
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-    work: impl Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
-) -> Result<T> {
-    let link = Link::default();
-    let stream = || {
-        Ok(GpuStream {
-            gpu: gpu.with_stream(true)?,
-            timeline: Timeline::default(),
-            link: &link,
-            work: &work,
-        })
-    };
-    let (found, streams) = in_bands(plan, input, memory, bytes, stream)?;
-    let beside: Vec<Timeline> = streams.into_iter().map(|stream| stream.timeline).collect();
-    timeline.join(&beside);
-    Ok(found)
+/// A GPU that processes bands of about `band_bytes` bytes, and the timeline of the image.
+struct BandRunner<'a> {
+    gpu: &'a Gpu,
+    band_bytes: usize,
+    timeline: &'a mut Timeline,
 }
 
-/// Measures a statistic of the image in `memory`, in bands. Errors: the GPU's.
+impl BandRunner<'_> {
+    /// Runs `work` on each band of an image whose host memory is pinned.
+    fn run<T: Join + Send>(
+        &mut self,
+        cut: &Cut,
+        buffers: BandBuffers,
+        work: impl Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
+    ) -> Result<T> {
+        let link = Link::default();
+        let new_stream = || {
+            Ok(GpuStream {
+                // Device memory is allocated without interrupting the other streams.
+                gpu: self.gpu.with_stream(true)?,
+                timeline: Timeline::default(),
+                link: &link,
+                work: &work,
+            })
+        };
+        let BandBuffers { input, output } = buffers;
+        let AllBands { numbers, streams } =
+            in_bands(cut, input, output, self.band_bytes, new_stream)?;
+        let timelines: Vec<Timeline> = streams.into_iter().map(|stream| stream.timeline).collect();
+        self.timeline.join(&timelines);
+        Ok(numbers)
+    }
+
+    /// Measures a statistic of samples in pinned memory.
+    fn measure(
+        &mut self,
+        statistic: Statistic,
+        shape: Shape,
+        memory: &mut [u8],
+    ) -> Result<Statistics> {
+        if statistic == Statistic::None {
+            return Ok(Statistics::None);
+        }
+        if statistic.is_of_whole(&shape) {
+            let reason = "percentiles of 32-bit samples need the whole image at once";
+            return Err(anyhow!(reason).context(NoMemory));
+        }
+        let cut = Cut::new(shape, Access::Reduction)?;
+        let buffers = BandBuffers {
+            input: &[],
+            output: memory,
+        };
+        self.run(&cut, buffers, |image, job| {
+            Ok((None, statistic.cuda(&image, job)?.on_host(job)?))
+        })
+    }
+
+    /// Runs `work` while `memory` is pinned, so that the GPU accesses it directly.
+    fn with_pinned<R>(
+        &mut self,
+        memory: &mut [u8],
+        work: impl FnOnce(&mut Self, &mut [u8]) -> R,
+    ) -> R {
+        let (start, size) = (Instant::now(), memory.len() as u64);
+        self.gpu.with_locked(memory, |memory| {
+            self.timeline
+                .push("pin", start, start.elapsed(), size, Limit::Host);
+            work(self, memory)
+        })
+    }
+}
+
+/// Measures a statistic of the image in `memory`, in bands.
+///
+/// # Errors
+/// Errors of the GPU, and a statistic that needs the whole image.
 pub fn measure(
     statistic: Statistic,
     shape: Shape,
@@ -284,71 +376,55 @@ pub fn measure(
     gpu: &Gpu,
     timeline: &mut Timeline,
 ) -> Result<Statistics> {
-    pinned(memory, gpu, timeline, |memory, timeline| {
-        measured(statistic, shape, memory, BYTES, gpu, timeline)
+    let mut runner = BandRunner {
+        gpu,
+        band_bytes: DEFAULT_BAND_BYTES,
+        timeline,
+    };
+    runner.with_pinned(memory, |runner, memory| {
+        runner.measure(statistic, shape, memory)
     })
 }
 
-/// As `measure`, for samples in pinned memory.
-fn measured(
-    statistic: Statistic,
-    shape: Shape,
-    memory: &mut [u8],
-    bytes: usize,
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-) -> Result<Statistics> {
-    if statistic == Statistic::None {
-        return Ok(Statistics::None);
-    }
-    if statistic.needs_whole_image(&shape) {
-        let why = "percentiles of samples of 32 bits are found in the whole image at once";
-        return Err(anyhow!(why).context(NoMemory));
-    }
-    let plan = Plan::new(shape, Access::Reduction)?;
-    on_gpu(&plan, (&[], memory), bytes, gpu, timeline, |image, job| {
-        Ok((None, statistic.cuda(&image, job)?.on_host(job)?))
-    })
-}
-
-/// Runs an operation in bands of about `bytes` bytes. The result has the same bytes as that of the
-/// whole image, but lies in new memory if pixels move. Errors: the GPU's, and an operation that
-/// cannot be cut.
+/// Runs an operation in bands of about `band_bytes` bytes. The result has the same bytes as that of the whole image. It is in new
+/// memory if pixels move.
+///
+/// # Errors
+/// Errors of the GPU, and an operation that cannot be cut.
 pub fn run(
     task: &Task,
     image: Image,
     gpu: &Gpu,
     timeline: &mut Timeline,
-    bytes: usize,
+    band_bytes: usize,
 ) -> Result<Executed> {
     let shape = image.shape();
     if chain::output(task.op, shape).depth != shape.depth {
-        return Err(anyhow!("samples of 32 bits are not cut into bands").context(NoMemory));
+        // A band of the result is as large as its input. Only operations on 32-bit samples give another depth.
+        let reason = "an operation that changes the depth of samples is not run in bands";
+        return Err(anyhow!(reason).context(NoMemory));
     }
     if let Access::Region(_) = task.op.properties().access {
-        // The host copies it, rather than send the whole image band by band for a part of it.
+        // The host copies the region: sending the whole image in bands for a part of it would take longer.
         let bound = task.op.bind(task.types, &Statistics::None)?;
         return Ok(Executed {
             result: bound.cpu(image, timeline)?,
             summary: bound.summary(),
         });
     }
-    let plan = Plan::new(shape, task.op.properties().access)?;
+    let cut = Cut::new(shape, task.op.properties().access)?;
     let mut memory = HostMemory::from(image.into_samples());
-    let mut moved = match plan.turn {
-        Some(turn) => {
-            let mut moved = HostMemory::from(Samples::any(&turn.of(shape))?);
-            // All cores touch the pages at once; the driver would touch one after the other while
-            // it pins them.
-            let pages = moved.par_chunks_mut(PAGE);
-            pages.for_each(|page| page[0] = 0);
-            Some(moved)
-        }
-        None => None,
+    let moved = cut.permutation.map(|map| moved_memory(map.of(shape)));
+    let mut moved = moved.transpose()?;
+    let mut runner = BandRunner {
+        gpu,
+        band_bytes,
+        timeline,
     };
-    let (mut found, summary) = pinned(&mut memory, gpu, timeline, |memory, timeline| {
-        let own = measured(task.statistic(), shape, memory, bytes, gpu, timeline)?;
-        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+    let ran = runner.with_pinned(&mut memory, |runner, memory| {
+        let measured = runner.measure(task.statistic(), shape, memory)?;
+        let statistics = task.statistics.unwrap_or(&measured);
+        let bound = task.op.bind(task.types, statistics)?;
         let work = |image: DeviceImage, job: &mut Job| {
             Ok(match bound.cuda(image, job)? {
                 OpResult::Image(image) => (Some(image), OpResult::Image(())),
@@ -356,37 +432,43 @@ pub fn run(
                 OpResult::Counts(counts) => (None, OpResult::Counts(counts)),
             })
         };
-        let found = match &mut moved {
-            None => on_gpu(&plan, (&[], memory), bytes, gpu, timeline, work),
-            Some(moved) => pinned(moved, gpu, timeline, |moved, timeline| {
-                on_gpu(&plan, (memory, moved), bytes, gpu, timeline, work)
+        let numbers = match &mut moved {
+            None => {
+                let buffers = BandBuffers {
+                    input: &[],
+                    output: memory,
+                };
+                runner.run(&cut, buffers, work)
+            }
+            Some(moved) => runner.with_pinned(moved, |runner, output| {
+                let buffers = BandBuffers {
+                    input: memory,
+                    output,
+                };
+                runner.run(&cut, buffers, work)
             }),
         };
-        Ok::<_, anyhow::Error>((found?, bound.summary()))
-    })?;
-    if let OpResult::Totals(totals) = &mut found {
+        Ok::<_, anyhow::Error>((numbers?, bound.summary()))
+    });
+    let (mut numbers, summary) = ran?;
+    if let OpResult::Totals(totals) = &mut numbers {
         totals.shape = shape;
     }
-    let image = match plan.turn.zip(moved) {
-        Some((turn, moved)) => moved.into_image(turn.of(shape)),
+    let image = match cut.permutation.zip(moved) {
+        Some((map, moved)) => moved.into_image(map.of(shape)),
         None => memory.into_image(shape),
     };
     Ok(Executed {
-        result: found.try_map(|()| Ok(image))?,
+        result: numbers.try_map(|()| Ok(image))?,
         summary,
     })
 }
 
-/// Runs `work` on memory that is pinned for direct access by a GPU.
-fn pinned<R>(
-    memory: &mut [u8],
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-    work: impl FnOnce(&mut [u8], &mut Timeline) -> R,
-) -> R {
-    let (start, size) = (Instant::now(), memory.len() as u64);
-    gpu.with_locked(memory, |memory| {
-        timeline.push("pin", start, start.elapsed(), size, Limit::Host);
-        work(memory, timeline)
-    })
+/// Memory for an image of this shape whose pages are in memory. All cores touch them at once: the driver would touch one after
+/// the other when it pins them.
+fn moved_memory(shape: Shape) -> Result<HostMemory> {
+    let mut memory = HostMemory::from(Samples::any(&shape)?);
+    let pages = memory.par_chunks_mut(MIN_PAGE_BYTES);
+    pages.for_each(|page| page[0] = 0);
+    Ok(memory)
 }

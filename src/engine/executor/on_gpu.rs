@@ -51,7 +51,7 @@ pub fn run_on_gpu(
             let executed = match tasks {
                 [task] => {
                     let Executed { result, summary } =
-                        bands::run(task, image, gpu, timeline, bands::BYTES)?;
+                        bands::run(task, image, gpu, timeline, bands::DEFAULT_BAND_BYTES)?;
                     Executed {
                         result: result.try_map(|image| Ok(Pixels::Host(image)))?,
                         summary,
