@@ -408,7 +408,7 @@ fn process_pages(
         .as_ref()
         .map(|(to, target)| file.encoder(&ops, to, target));
     let mut job = Job::new(&ops, output.transpose()?, resources, pages);
-    job.diagnostics.add_of_file(file.reader.left_out());
+    job.diagnostics.add_about_file(file.reader.left_out());
     job.row_bands |= is_too_large;
     let mut input = Input {
         messages,

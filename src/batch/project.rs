@@ -78,7 +78,7 @@ impl First {
             image,
             metadata,
             diagnostics,
-            bytes: self.bytes,
+            metadata_bytes: self.bytes,
             maxval: facts.maxval.filter(|_| !is_sum),
             format: self.format,
         }

@@ -303,7 +303,7 @@ impl PageRecord {
             shape,
             signed,
             ranges,
-            announces: _,
+            print_ranges: _,
         } = found;
         let names = match ranges.len() {
             1 if shape.colours() > 1 => &["all"],

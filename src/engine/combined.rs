@@ -1,4 +1,4 @@
-//! Writes images that were made of several others.
+//! Writes images that were computed from several others.
 
 use super::destination::Destination;
 use super::errors::cannot_write;
@@ -8,60 +8,63 @@ use crate::image::metadata::{Diagnostics, Metadata, Transform};
 use crate::os::Target;
 use anyhow::{Context, Result};
 
-/// An image that was made of several others, and the metadata that it has from one of them.
+/// An image that was computed from several others, with metadata of one of them.
 #[derive(Debug)]
 pub struct CombinedImage {
     /// The image.
     pub image: Image,
-    /// The metadata of the image that gives its own, as far as they are true of all.
+    /// The metadata of one input, as far as they are true of all inputs.
     pub metadata: Metadata,
-    /// What these metadata do not keep of what was read.
+    /// The metadata of that input that were not kept.
     pub diagnostics: Diagnostics,
     /// Bytes of these metadata in their file.
-    pub bytes: u64,
-    /// What became of that image.
+    pub metadata_bytes: u64,
+    /// The change from that input to this image.
     pub transform: Transform,
-    /// The largest value that the new samples can have, if it is not that of their depth.
+    /// The largest value that the samples can have, if it is not that of their depth.
     pub maxval: Option<u16>,
     /// The format of the file that the metadata are from.
     pub format: &'static Format,
 }
 
 impl CombinedImage {
-    /// Writes the images, one or more, as the pages of `target`, which `to` has prepared, and gives the
-    /// file its name.
+    /// Writes one or more images as the pages of `target`, which `destination` has created, and gives the file its name.
     ///
     /// # Errors
     /// A file that cannot be written, and an image that the format cannot hold.
-    pub fn write(all: Vec<CombinedImage>, to: &Destination, target: Target) -> Result<Diagnostics> {
+    pub fn write(
+        images: Vec<CombinedImage>,
+        destination: &Destination,
+        target: Target,
+    ) -> Result<Diagnostics> {
         let mut diagnostics = Diagnostics::default();
         let write = || {
-            let first = all.first().context("there is no image")?;
-            let format = to.format.unwrap_or(first.format);
-            let pages = all.iter().map(|made| PageSurvey {
-                shape: made.image.shape(),
-                metadata_bytes: made.bytes,
+            let first = images.first().context("there is no image")?;
+            let format = destination.format.unwrap_or(first.format);
+            let pages = images.iter().map(|combined| PageSurvey {
+                shape: combined.image.shape(),
+                metadata_bytes: combined.metadata_bytes,
             });
             let pages: Vec<_> = pages.collect();
-            let mut writer = Writer::new(format, &to.options, &target, &pages)?;
-            for made in all {
+            let mut writer = Writer::new(format, &destination.options, &target, &pages)?;
+            for combined in images {
                 let CombinedImage {
                     image,
                     mut metadata,
                     transform,
                     ..
-                } = made;
-                diagnostics.warnings.extend(made.diagnostics.warnings);
+                } = combined;
+                diagnostics.warnings.extend(combined.diagnostics.warnings);
                 formats::metadata::update(&mut metadata, &transform, &mut diagnostics);
-                metadata.maxval = made.maxval;
+                metadata.maxval = combined.maxval;
                 metadata.check_maxval(image.samples());
                 writer.page(image, metadata, transform.effect, &mut diagnostics)?;
             }
             Ok::<u64, anyhow::Error>(writer.length())
         };
-        let length = write().with_context(|| cannot_write(&to.path))?;
-        let committed = target.commit(length);
-        committed.with_context(|| cannot_write(&to.path))?;
+        let cannot_write = || cannot_write(&destination.path);
+        let length = write().with_context(cannot_write)?;
+        target.commit(length).with_context(cannot_write)?;
         Ok(diagnostics)
     }
 }

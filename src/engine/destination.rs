@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub struct Destination {
     /// The file's path, or `-` for standard output.
     pub path: PathBuf,
-    /// The folder of results that the path is in; `None` if the user names the file.
+    /// The folder of results that the path is in; `None` if the user named the file.
     pub folder: Option<PathBuf>,
     /// The output's format; `None` keeps the input's.
     pub format: Option<&'static Format>,
@@ -35,7 +35,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The largest shape that the output of a page can have, if the operations give samples of this depth.
+    /// The largest shape that the output of a page can have, if the result of the operations has this depth.
     pub fn largest_output(&self, shape: Shape, output_depth: Depth) -> Shape {
         self.fitted(Shape {
             depth: self.depth.unwrap_or(output_depth),
@@ -43,7 +43,7 @@ impl Destination {
         })
     }
 
-    /// The shape after `--fit` of a result of this shape.
+    /// The shape of a result after `--fit`.
     pub fn fitted(&self, shape: Shape) -> Shape {
         self.fit.map_or(shape, |fit| fit.output(shape))
     }

@@ -1,5 +1,4 @@
-//! Collects warnings and notes about the pages of a file; one sentence about several pages is
-//! printed once.
+//! Collects warnings and notes about the pages of a file. A message about several pages is printed once.
 
 use super::done::Warning;
 use crate::image::metadata::{Diagnostics, Hint};
@@ -24,7 +23,7 @@ enum Severity {
 }
 
 impl FileDiagnostics {
-    /// No diagnostics yet for a file of `pages` pages.
+    /// Empty diagnostics for a file of `pages` pages.
     pub fn new(pages: usize) -> FileDiagnostics {
         FileDiagnostics {
             pages,
@@ -33,7 +32,7 @@ impl FileDiagnostics {
     }
 
     /// Adds a warning about the whole file, once.
-    pub fn add_of_file(&mut self, warning: Option<String>) {
+    pub fn add_about_file(&mut self, warning: Option<String>) {
         let Some(text) = warning else { return };
         if self.messages.iter().all(|known| known.text != text) {
             self.messages.push(Message {

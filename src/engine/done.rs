@@ -1,4 +1,4 @@
-//! What was done with an image: the numbers that were found, the messages for the user, and the times.
+//! The outcome for an image: numbers, messages for the user, and times.
 
 use crate::image::Shape;
 use crate::image::metadata::Hint;
@@ -15,14 +15,13 @@ use serde::Serialize;
 pub struct Done {
     /// The shape of the first page.
     pub shape: Shape,
-    /// The numbers that the operation gave.
+    /// The numbers that the operation computed.
     pub results: Results,
     /// Warnings for the user, always printed.
     pub warnings: Vec<Warning>,
     /// Notes for the user, printed with `--verbose`.
     pub notes: Vec<String>,
-    /// A sentence about the damaged parts, which are 0 in the output, if the error policy was to go
-    /// on.
+    /// A description of the damaged parts, which are 0 in the output, if `--keep-going` was given.
     pub damage: Option<String>,
     /// The device that processed the image, and why it was chosen.
     pub device: String,
@@ -36,22 +35,22 @@ pub struct Done {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Warning {
-    /// The sentence.
+    /// The message, without the file's name.
     pub text: String,
-    /// The hint that it is.
+    /// The hint that this warning gives, if any.
     #[serde(skip)]
     pub hint: Option<Hint>,
 }
 
-/// A sentence about an image for the user.
+/// A message about an image for the user.
 pub struct Message {
-    /// The sentence, with `{file}` in place of the file's name.
+    /// The message, with `{file}` in place of the file's name.
     pub text: String,
-    /// The hint that it is.
+    /// The hint that this message gives, if any.
     pub hint: Option<Hint>,
 }
 
-/// The numbers that the pages of one image gave.
+/// The numbers of the pages of one image.
 #[derive(Debug, Default)]
 pub struct Results {
     /// The totals of each page, for `sum`.
@@ -62,7 +61,7 @@ pub struct Results {
     pub pages: Vec<PageResult>,
 }
 
-/// What was found in a page.
+/// The facts about a page that has been processed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageResult {
     /// Its number in the file, from 1.
@@ -71,16 +70,16 @@ pub struct PageResult {
     pub shape: Shape,
     /// Whether its samples are signed.
     pub signed: bool,
-    /// The input ranges that values were stretched from: one of all colours, or one for each colour
-    /// channel; none if nothing was stretched.
+    /// The input ranges that values were scaled from: one for all colours, or one for each colour channel. None if no values
+    /// were scaled.
     pub ranges: Vec<(Number, Number)>,
-    /// Whether the user is to be told the ranges.
-    pub announces: bool,
+    /// Whether to print the ranges even without `--verbose`.
+    pub print_ranges: bool,
 }
 
 impl PageResult {
-    /// The ranges that values were scaled from, as a sentence.
-    pub fn scaled(&self) -> String {
+    /// The message that names the ranges that values were scaled from.
+    pub fn range_message(&self) -> String {
         let ranges = self.ranges.iter();
         let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
         format!("scaled from the range {}", ranges.join(", "))
@@ -89,7 +88,7 @@ impl PageResult {
 
 impl Results {
     /// Adds the counts of a page.
-    pub(super) fn count(&mut self, more: Counts) -> Result<()> {
+    pub(super) fn add_counts(&mut self, more: Counts) -> Result<()> {
         match &mut self.counts {
             None => self.counts = Some(more),
             Some(counts) => counts.join(&more)?,
@@ -105,7 +104,7 @@ impl Done {
             text: format!("warning: {{file}}: {}", warning.text),
             hint: warning.hint,
         });
-        let plain = |text| Message { text, hint: None };
+        let without_hint = |text| Message { text, hint: None };
         let damage = self.damage.as_ref();
         let damage = damage.map(|damage| {
             format!("{{file}} is damaged; missing parts are filled with 0: {damage}")
@@ -113,7 +112,7 @@ impl Done {
         let notes = self.notes.iter().filter(|_| verbose);
         let notes = notes.map(|note| format!("{{file}}: {note}"));
         warnings
-            .chain(damage.into_iter().chain(notes).map(plain))
+            .chain(damage.into_iter().chain(notes).map(without_hint))
             .collect()
     }
 

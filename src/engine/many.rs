@@ -90,7 +90,7 @@ fn process_once(
     };
     let mut job = Job::new(ops, Some(written), resources, pages.len());
     for warning in skipped {
-        job.diagnostics.add_of_file(Some(warning));
+        job.diagnostics.add_about_file(Some(warning));
     }
     let before = counts.iter().scan(0, |before, count| {
         let position = OutputPosition {

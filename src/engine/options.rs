@@ -1,4 +1,4 @@
-//! The options that several verbs share, as they are typed.
+//! The options that several verbs share.
 
 use crate::formats;
 use crate::gpu::Choice;
@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The options of every verb that reads images and works on them.
+/// The options of every verb that processes images.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The device.
@@ -32,9 +32,9 @@ pub struct Common {
 /// The device, for every verb that computes.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceOption {
-    /// Where to work.
+    /// The device.
     pub choice: Choice,
-    /// Whether it was typed. A device of the environment is a default, and conflicts with no option.
+    /// Whether it is on the command line. A device from the environment is a default, and conflicts with no option.
     pub typed: bool,
 }
 
@@ -101,7 +101,7 @@ impl FromStr for StatsForm {
 }
 
 impl StatsForm {
-    /// Prints or writes what `--stats` asked for.
+    /// Prints or writes the report that `--stats` asks for.
     ///
     /// # Errors
     /// A page that cannot be written.
@@ -116,7 +116,7 @@ impl StatsForm {
 }
 
 impl Common {
-    /// Refuses what would only fail when the work is done.
+    /// Refuses options that would fail only at the end of the work.
     ///
     /// # Errors
     /// A page of `--stats` that would replace another file.

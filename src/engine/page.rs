@@ -356,7 +356,7 @@ impl<'a> Job<'a> {
             }),
             OpResult::Counts(mut counts) => {
                 counts.signed = signed;
-                let added = self.results.count(counts);
+                let added = self.results.add_counts(counts);
                 added.with_context(|| input.messages.cannot_process())?;
             }
             OpResult::Image(_) => bail!("an image is no number"),
@@ -374,13 +374,13 @@ impl<'a> Job<'a> {
             page: input.page_number(&plan.header),
             shape: plan.header.shape,
             signed: plan.header.metadata.signed,
-            announces: summary.announces,
+            print_ranges: summary.announces,
             ranges: summary.ranges,
         };
         let mut diagnostics = plan.diagnostics;
         diagnostics.notes.extend(input.reader.fallbacks());
         if !page.ranges.is_empty() {
-            diagnostics.notes.push(page.scaled());
+            diagnostics.notes.push(page.range_message());
         }
         self.diagnostics.add(page.page, diagnostics);
         self.results.pages.push(page);

@@ -89,7 +89,7 @@ fn measure_stack(
             first_stretch: None,
         };
         let mut job = Job::new(ops, Some(output), resources, pages.len());
-        job.diagnostics.add_of_file(reader.left_out());
+        job.diagnostics.add_about_file(reader.left_out());
         let mut input = Input {
             messages,
             source: &source,

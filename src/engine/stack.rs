@@ -64,7 +64,7 @@ impl SharedStatistics {
         job.executor.timeline.measuring = false;
         let channels = (input.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
         if channels > 1 && !op.properties().per_channel {
-            job.diagnostics.add_of_file(Some(format!(
+            job.diagnostics.add_about_file(Some(format!(
                 "its {channels} channels share one range (use --per-channel for separate ranges)"
             )));
         }

@@ -76,12 +76,12 @@ pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
     // With --verbose a note has them.
     let pages = done.results.pages.iter();
     let mut last = String::new();
-    for page in pages.filter(|page| page.announces && !common.verbose) {
-        let scaled = page.scaled();
-        if scaled != last {
-            console::tell(&format!("gpuimg: {file}: {scaled}"));
+    for page in pages.filter(|page| page.print_ranges && !common.verbose) {
+        let ranges = page.range_message();
+        if ranges != last {
+            console::tell(&format!("gpuimg: {file}: {ranges}"));
         }
-        last = scaled;
+        last = ranges;
     }
     if common.verbose && common.stats.is_none() {
         for (index, line) in done.plan.lines().enumerate() {
