@@ -1,7 +1,6 @@
-//! Runs operations on an image, one after the other: on the CPU, or on a GPU as a whole or in bands,
-//! where the result can also be deflated for a PNG. Between two operations the image stays where it
-//! is. Every image, page and set takes the same three steps for each: measure the statistic that the
-//! operation asks for, unless it is known; bind; run.
+//! Runs operations on an image, one after the other: on the CPU, or on a GPU as a whole or in bands. A GPU can also deflate the
+//! result for a PNG. Between two operations the image stays where it is. Each operation takes three steps: measure the
+//! statistic that it asks for, unless it is known; bind it; run it.
 
 pub mod bands;
 mod blocks;
@@ -11,7 +10,7 @@ mod prepare;
 mod set;
 
 pub use super::task::{Form, Task, device_work};
-pub use on_gpu::{OnGpu, run_on_gpu};
+pub use on_gpu::{RanOnGpu, run_on_gpu};
 pub use pixels::Pixels;
 pub use prepare::prepare;
 pub use set::PageWork;
@@ -31,18 +30,19 @@ use crate::ops::{
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
-use pixels::Delivered;
+use pixels::DownloadedPixels;
 use std::slice;
+use std::time::Duration;
 
-/// Chooses a device for each operation, runs it there, and records device, work and time.
+/// Chooses a device for each operation, runs it there, and records the device and the times.
 #[derive(Debug)]
 pub struct Executor<'a> {
     devices: &'a Devices,
     /// The device that ran the last operation, and why it was chosen.
-    pub device: String,
+    pub device_line: String,
     /// The time that each stage took.
     pub timeline: Timeline,
-    /// The image's place on the GPU that works on it.
+    /// The image's slot on the GPU that works on it.
     slot: Option<Slot>,
 }
 
@@ -51,64 +51,65 @@ impl<'a> Executor<'a> {
     pub fn new(devices: &'a Devices, timeline: Timeline) -> Executor<'a> {
         Executor {
             devices,
-            device: String::new(),
+            device_line: String::new(),
             timeline,
             slot: None,
         }
     }
 
-    /// The GPU that runs `work`, or `None` for the CPU, as `only_cpu` may say and why. Pixels in a
-    /// GPU's memory (`on_gpu`) stay on that GPU.
+    /// The GPU that runs `work`, or `None` for the CPU. Pixels in a GPU's memory stay on that GPU. If only the CPU can do the
+    /// work, `cpu_reason` says why.
     fn choose(
         &mut self,
         work: Work,
-        on_gpu: bool,
-        only_cpu: Option<&str>,
+        pixels_are_on_gpu: bool,
+        cpu_reason: Option<&str>,
     ) -> Result<Option<&'a Gpu>> {
-        if let Some(why) = only_cpu {
-            self.device = self.devices.only_cpu(why)?;
+        if let Some(reason) = cpu_reason {
+            self.device_line = self.devices.only_cpu(reason)?;
             return Ok(None);
         }
-        if let (true, Some(gpu)) = (on_gpu, self.devices.opened()) {
+        if pixels_are_on_gpu && let Some(gpu) = self.devices.opened() {
             let name = self.devices.line(gpu);
-            self.device = format!("{name}, where the image was decoded");
+            self.device_line = format!("{name}, where the image was decoded");
             return Ok(Some(gpu));
         }
-        let (gpu, device) = self.devices.choose(&work, &mut self.timeline)?;
-        self.device = device;
+        let (gpu, device_line) = self.devices.choose(&work, &mut self.timeline)?;
+        self.device_line = device_line;
         let Some(gpu) = gpu else { return Ok(None) };
-        if !self.enter(gpu) {
-            let why = "chosen by auto: the GPU is busy with other images";
-            self.device = choice::cpu_line(rayon::current_num_threads(), why);
+        if !self.acquire_slot(gpu) {
+            let reason = "chosen by auto: the GPU is busy with other images";
+            self.device_line = choice::cpu_line(rayon::current_num_threads(), reason);
             return Ok(None);
         }
         Ok(Some(gpu))
     }
 
-    /// Takes the CPU for an operation whose image others run it on, part by part.
+    /// Chooses the CPU for an operation that the caller runs band by band.
     ///
     /// # Errors
-    /// Options that do not fit the samples, and a GPU that was asked for.
-    pub fn keep_to_cpu(&mut self, task: &Task, shape: &Shape, why: &str) -> Result<()> {
+    /// Options that do not fit the samples, and `--device gpu`.
+    pub fn choose_cpu(&mut self, task: &Task, shape: &Shape, reason: &str) -> Result<()> {
         let tasks = slice::from_ref(task);
         check_types(tasks)?;
         let work = device_work(tasks, shape, Form::Samples);
-        self.choose(work, false, Some(why)).map(drop)
+        self.choose(work, false, Some(reason)).map(drop)
     }
 
-    /// Takes a place on a GPU for the image, unless it has one; false if there is none and the CPU
-    /// may do the work instead.
-    fn enter(&mut self, gpu: &Gpu) -> bool {
+    /// Acquires a slot on a GPU for the image, unless it has one. Returns false if all slots are in use and the CPU may do the
+    /// work instead.
+    fn acquire_slot(&mut self, gpu: &Gpu) -> bool {
         if self.slot.is_none() {
-            self.slot = match self.devices.may_avoid_waiting() {
-                true => gpu.slots.try_acquire(),
-                false => Some(gpu.slots.acquire()),
+            self.slot = if self.devices.may_avoid_waiting() {
+                gpu.slots.try_acquire()
+            } else {
+                Some(gpu.slots.acquire())
             };
         }
         self.slot.is_some()
     }
 
-    /// Measures a statistic of what operations make of an image.
+    /// Runs operations on an image, and measures a statistic of the result.
     ///
     /// # Errors
     /// Errors of the device, and options that do not fit the samples.
@@ -121,24 +122,21 @@ impl<'a> Executor<'a> {
         check_types(tasks)?;
         let shape = pixels.shape();
         let measured = statistic.work(&shape);
-        let work = match tasks {
-            [] => measured,
-            tasks => {
-                let before = device_work(tasks, &shape, Form::Samples);
-                Work {
-                    touched: before.touched + measured.touched,
-                    ..before
-                }
+        let work = if tasks.is_empty() {
+            measured
+        } else {
+            let before = device_work(tasks, &shape, Form::Samples);
+            Work {
+                touched: before.touched + measured.touched,
+                ..before
             }
         };
-        let only_cpu = tasks.iter().find_map(|task| gpu_obstacle(task.op, &shape));
-        match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
+        match self.choose(work, pixels.are_on_gpu(), cpu_reason(tasks, &shape))? {
             None => {
-                let image = self.on_host(pixels)?;
-                let made = run_on_cpu(tasks, image, &mut self.timeline)?
-                    .result
-                    .image()?;
-                Ok(statistic.cpu(&made, &mut self.timeline))
+                let image = self.to_host(pixels)?;
+                let executed = run_on_cpu(tasks, image, &mut self.timeline)?;
+                let output = executed.result.image()?;
+                Ok(statistic.cpu(&output, &mut self.timeline))
             }
             Some(gpu) => {
                 let statistics = measure_on_gpu(tasks, statistic, pixels, gpu, &mut self.timeline);
@@ -157,43 +155,42 @@ impl<'a> Executor<'a> {
         check_types(tasks)?;
         let shape = pixels.shape();
         let work = device_work(tasks, &shape, form);
-        let only_cpu = tasks.iter().find_map(|task| gpu_obstacle(task.op, &shape));
-        match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
+        match self.choose(work, pixels.are_on_gpu(), cpu_reason(tasks, &shape))? {
             None => {
-                let image = self.on_host(pixels)?;
+                let image = self.to_host(pixels)?;
                 let Executed { result, summary } = run_on_cpu(tasks, image, &mut self.timeline)?;
                 let result = result.try_map(|image| Ok(Pixels::Host(image)))?;
                 Ok(Executed { result, summary })
             }
             Some(gpu) => {
-                let done = run_on_gpu(tasks, pixels, form, gpu, &mut self.timeline);
-                let stays = |done: &OnGpu| {
-                    matches!(done.executed.result, OpResult::Image(Pixels::Device(_)))
+                let ran = run_on_gpu(tasks, pixels, form, gpu, &mut self.timeline);
+                let stays_on_gpu = |ran: &RanOnGpu| {
+                    matches!(ran.executed.result, OpResult::Image(Pixels::Device(_)))
                 };
-                if !done.as_ref().is_ok_and(stays) {
+                if !ran.as_ref().is_ok_and(stays_on_gpu) {
                     self.slot = None;
                 }
-                let done = done.map_err(|error| error.context(Failed))?;
-                if done.in_bands {
-                    self.device += ", in bands: the image does not fit in its memory";
+                let ran = ran.map_err(|error| error.context(Failed))?;
+                if ran.in_bands {
+                    self.device_line += ", in bands: the image does not fit in its memory";
                 }
-                Ok(done.executed)
+                Ok(ran.executed)
             }
         }
     }
 
-    /// The GPU that will run the operations on an image of this shape, if it can decode the image
-    /// too; `None`: the host decodes it.
+    /// The GPU that will run the operations on an image of this shape, if it can decode the image too. Returns `None` if the
+    /// host decodes it.
     ///
     /// # Errors
     /// A requested GPU that cannot be used.
-    pub fn decoder(
+    pub fn decoding_gpu(
         &mut self,
         tasks: &[Task],
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
-        if (tasks.iter()).any(|task| gpu_obstacle(task.op, shape).is_some()) {
+        if cpu_reason(tasks, shape).is_some() {
             return Ok(None);
         }
         let work = Work {
@@ -202,13 +199,12 @@ impl<'a> Executor<'a> {
             ..device_work(tasks, shape, form)
         };
         let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
-        Ok(gpu.filter(|gpu| self.enter(gpu)))
+        Ok(gpu.filter(|gpu| self.acquire_slot(gpu)))
     }
 
-    /// Takes the time into account that the host took for a page that a GPU could have decoded.
-    pub fn decoded_on_host(&self, shape: &Shape) {
-        self.devices
-            .learn(shape.bytes(), self.timeline.codec_time());
+    /// Learns from the `time` in which the host decoded a page how fast it decodes pages that a GPU can decode too.
+    pub fn learn_decoding_time(&self, shape: &Shape, time: Duration) {
+        self.devices.learn(shape.bytes(), time);
     }
 
     /// The devices to choose from.
@@ -216,10 +212,10 @@ impl<'a> Executor<'a> {
         self.devices
     }
 
-    /// Decodes a page on a GPU, where its pixels stay; or says why the host must decode it.
+    /// Decodes a page on a GPU, where its pixels stay, or returns the reason why the host must decode it.
     ///
     /// # Errors
-    /// The GPU's.
+    /// Errors of the GPU.
     pub fn decode_packed(&mut self, mut packed: Packed, gpu: &Gpu) -> Result<Decoded> {
         let (head, memory) = packed.split();
         let decoded = gpu.job(memory, &mut self.timeline, |job| {
@@ -232,40 +228,49 @@ impl<'a> Executor<'a> {
     }
 
     /// Copies the image to host memory, unless it is there already.
-    pub fn on_host(&mut self, pixels: Pixels) -> Result<Image> {
-        match self.delivered(pixels, Form::Samples)? {
+    ///
+    /// # Errors
+    /// Errors of the GPU.
+    pub fn to_host(&mut self, pixels: Pixels) -> Result<Image> {
+        match self.download(pixels, Form::Samples)? {
             Pixels::Host(image) => Ok(image),
-            Pixels::Device(_) | Pixels::Deflated(_) => bail!("the image is compressed already"),
+            Pixels::Deflated(_) => bail!("internal error: the samples are compressed already"),
+            Pixels::Device(_) => bail!("internal error: the samples were not copied from the GPU"),
         }
     }
 
-    /// Copies an image from device memory in the requested form; any other stays as it is.
+    /// Copies an image from device memory in the requested form. An image in host memory stays as it is.
     ///
     /// # Errors
-    /// The GPU's.
-    pub fn delivered(&mut self, pixels: Pixels, form: Form) -> Result<Pixels> {
+    /// Errors of the GPU.
+    pub fn download(&mut self, pixels: Pixels, form: Form) -> Result<Pixels> {
         let Pixels::Device(image) = pixels else {
             return Ok(pixels);
         };
-        let gpu = self.devices.opened().context("the image's GPU is gone")?;
-        let (mut memory, image) = on_gpu::staged(Pixels::Device(image), form)?;
-        let image = image.context("the image is gone")?;
-        let delivered = gpu.job(&mut memory, &mut self.timeline, |job| {
-            Delivered::from_device(image, form, job)
+        let gpu = self.devices.opened();
+        let gpu = gpu.context("internal error: an image in device memory without a GPU")?;
+        let mut memory = on_gpu::download_buffer(image.shape, form)?;
+        let downloaded = gpu.job(&mut memory, &mut self.timeline, |job| {
+            DownloadedPixels::from_device(image, form, job)
         });
         self.slot = None;
-        delivered
+        downloaded
             .map_err(|error| error.context(Failed))?
-            .in_memory(memory)
+            .into_pixels(memory)
     }
 }
 
-/// Runs an operation on plain samples on all cores.
+/// The reason why only the CPU can run these operations on an image of this shape, if there is one.
+fn cpu_reason(tasks: &[Task], shape: &Shape) -> Option<&'static str> {
+    tasks.iter().find_map(|task| only_on_cpu(task.op, shape))
+}
+
+/// Runs an operation on unsigned samples on all cores.
 pub fn on_cpu(op: &dyn Operation, image: Image, timeline: &mut Timeline) -> Result<Executed> {
     run_on_cpu(&[Task::plain(op, &image.shape())], image, timeline)
 }
 
-/// Runs an operation on plain samples on a GPU, and brings the result back.
+/// Runs an operation on unsigned samples on a GPU, and copies the result to host memory.
 pub fn on_gpu(
     op: &dyn Operation,
     image: Image,
@@ -273,28 +278,31 @@ pub fn on_gpu(
     timeline: &mut Timeline,
 ) -> Result<Executed> {
     let task = Task::plain(op, &image.shape());
-    let done = run_on_gpu(&[task], Pixels::Host(image), Form::Samples, gpu, timeline)?;
-    let Executed { result, summary } = done.executed;
+    let ran = run_on_gpu(&[task], Pixels::Host(image), Form::Samples, gpu, timeline)?;
+    let Executed { result, summary } = ran.executed;
     let result = result.try_map(|pixels| match pixels {
         Pixels::Host(image) => Ok(image),
-        Pixels::Device(_) | Pixels::Deflated(_) => bail!("the result is not in the host's memory"),
+        Pixels::Device(_) | Pixels::Deflated(_) => {
+            bail!("internal error: the result is not in host memory")
+        }
     })?;
     Ok(Executed { result, summary })
 }
 
 fn run_on_cpu(tasks: &[Task], image: Image, timeline: &mut Timeline) -> Result<Executed> {
-    let mut done = Executed {
+    let mut executed = Executed {
         result: OpResult::Image(image),
         summary: Summary::default(),
     };
     for task in tasks {
-        let image = done.result.image()?;
-        let own = task.statistic().cpu(&image, timeline);
-        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-        done = Executed {
+        let image = executed.result.image()?;
+        let measured = task.statistic().cpu(&image, timeline);
+        let statistics = task.statistics.unwrap_or(&measured);
+        let bound = task.op.bind(task.types, statistics)?;
+        executed = Executed {
             result: bound.cpu(image, timeline)?,
-            summary: done.summary.then(bound.summary()),
+            summary: executed.summary.then(bound.summary()),
         };
     }
-    Ok(done)
+    Ok(executed)
 }

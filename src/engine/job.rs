@@ -157,7 +157,7 @@ impl<'a> Job<'a> {
             warnings,
             notes,
             damage,
-            device: self.executor.device,
+            device: self.executor.device_line,
             plan: self.first_plan,
             timeline: self.executor.timeline,
         };

@@ -117,7 +117,8 @@ impl<'a> Job<'a> {
         let image = input.reader.decode();
         let image = image.with_context(|| input.messages.cannot_read())?;
         if plan.header.decoder.packed {
-            self.executor.decoded_on_host(&image.shape());
+            let time = self.executor.timeline.codec_time();
+            self.executor.learn_decoding_time(&image.shape(), time);
         }
         self.record_decoding(input, plan);
         if plan.header.metadata.maxval.is_some() {
@@ -159,7 +160,7 @@ impl<'a> Job<'a> {
         let messages = input.messages;
         let gpu = self
             .executor
-            .decoder(&plan.steps, &plan.header.shape, plan.step_form);
+            .decoding_gpu(&plan.steps, &plan.header.shape, plan.step_form);
         let Some(gpu) = gpu.map_err(|error| messages.add_context(error))? else {
             return Ok(None);
         };
@@ -219,7 +220,7 @@ impl<'a> Job<'a> {
         if change == InputDepth::Kept {
             return Ok(pixels);
         }
-        let image = self.executor.on_host(pixels)?;
+        let image = self.executor.to_host(pixels)?;
         Ok(Pixels::Host(
             change.apply(image, &mut self.executor.timeline),
         ))
@@ -332,7 +333,7 @@ impl<'a> Job<'a> {
                 writer.deflated(&deflated, metadata, effect, diagnostics)
             }
             pixels => {
-                let image = self.executor.on_host(pixels)?;
+                let image = self.executor.to_host(pixels)?;
                 self.executor.timeline.begin_codec();
                 writer.page(image, metadata, effect, diagnostics)
             }
@@ -367,7 +368,7 @@ impl<'a> Job<'a> {
     /// Keeps what the user should know of a page that has been processed.
     fn finish_page(&mut self, input: &Input, mut plan: Plan, summary: Summary) {
         if self.first_plan.is_empty() {
-            plan.device.clone_from(&self.executor.device);
+            plan.device.clone_from(&self.executor.device_line);
             self.first_plan = plan.to_string();
         }
         let page = PageResult {

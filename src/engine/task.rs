@@ -1,4 +1,4 @@
-//! A task is an operation with all that it needs to know about one image; and the work that a list of tasks is for a device.
+//! A task: an operation with all that it needs to know about one image. Also the bytes that a list of tasks moves.
 
 use crate::gpu::Work;
 use crate::image::Shape;
@@ -12,8 +12,8 @@ pub struct Task<'a> {
     pub op: &'a dyn Operation,
     /// The types of the image's samples.
     pub types: SampleTypes,
-    /// The statistic that the operation asks for, if it was measured before, over all pages of a
-    /// stack. `None`: to be measured in the image itself.
+    /// The statistic that the operation asks for, if it was measured before, over all pages of a stack. `None` if it must be
+    /// measured in the image itself.
     pub statistics: Option<&'a Statistics>,
 }
 
@@ -41,14 +41,14 @@ impl<'a> Task<'a> {
 pub enum Form {
     /// Samples.
     Samples,
-    /// Deflated for a PNG, if a GPU makes the result.
+    /// Deflated for a PNG, if a GPU computes the result.
     Png,
-    /// Samples in the memory of the GPU that made the result, for what is still to be done to it.
+    /// Samples in the memory of the GPU, which still changes them.
     Device,
 }
 
-/// What a device must move to measure the statistics of these tasks and to run them, one after the other, on an image of
-/// this shape. The image is copied to the device once, and the last result back.
+/// The bytes that a device moves to measure the statistics of these tasks and to run them, one after the other, on an image
+/// of this shape. The image is copied to the device once, and the last result back.
 pub fn device_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
     let mut all = Work {
         compressed: match form {
@@ -65,17 +65,17 @@ pub fn device_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
     all
 }
 
-/// Refuses options that do not fit the samples; of several operations the message names the one.
+/// Refuses options that do not fit the samples. If there are several operations, the message names the one.
 ///
 /// # Errors
 /// The reason.
 pub fn check_types(tasks: &[Task]) -> Result<()> {
     for task in tasks {
-        let fits = task.op.check_types(&task.types);
-        match tasks.len() {
-            1 => fits?,
-            _ => fits.with_context(|| task.op.properties().name)?,
+        let mut fits = task.op.check_types(&task.types);
+        if tasks.len() > 1 {
+            fits = fits.with_context(|| task.op.properties().name);
         }
+        fits?;
     }
     Ok(())
 }

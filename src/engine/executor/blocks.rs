@@ -1,4 +1,4 @@
-//! Runs an operation on an image that is never in memory as a whole: on each block of rows, as it is decoded.
+//! Runs an operation on an image that is never in memory as a whole: on each block of rows when it is decoded.
 
 use super::{Executor, Form, Pixels, Task, check_types, device_work};
 use crate::formats::BlockSink;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use std::slice;
 use std::sync::{Mutex, PoisonError};
 
-/// What the blocks gave so far.
+/// The merged results of the blocks so far.
 #[derive(Default)]
 struct BlockResults {
     numbers: Option<OpResult>,
@@ -18,16 +18,16 @@ struct BlockResults {
 }
 
 impl Executor<'_> {
-    /// Runs an operation on the blocks of an image of this shape on the CPU, which `give` hands over in any order and on
-    /// any thread. `None`: a GPU is to run it on the whole image.
+    /// Runs an operation on the CPU on the blocks of an image of this shape. `decode_blocks` passes them to its argument in any
+    /// order and on any thread. Returns `None` if a GPU is to run the operation on the whole image.
     ///
     /// # Errors
-    /// Those of `give`, blocks that are not the image, and options that do not fit the samples.
+    /// Those of `decode_blocks`, blocks that do not cover the image, and options that do not fit the samples.
     pub fn run_on_blocks(
         &mut self,
         task: &Task,
         shape: &Shape,
-        give: impl FnOnce(&BlockSink) -> Result<()>,
+        decode_blocks: impl FnOnce(&BlockSink) -> Result<()>,
     ) -> Result<Option<Executed<Pixels>>> {
         let tasks = slice::from_ref(task);
         check_types(tasks)?;
@@ -37,7 +37,7 @@ impl Executor<'_> {
         }
         let bound = task.op.bind(task.types, &Statistics::None)?;
         let results = Mutex::new(BlockResults::default());
-        let take = |block: Image| {
+        let consume = |block: Image| {
             let (samples, mut timeline) = (block.shape().samples(), Timeline::default());
             let numbers = bound.cpu(block, &mut timeline)?;
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,14 +49,18 @@ impl Executor<'_> {
             results.timelines.push(timeline);
             Ok(())
         };
-        give(&take)?;
+        decode_blocks(&consume)?;
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         ensure!(
             results.samples == shape.samples(),
-            "internal error: the blocks do not cover the image"
+            "internal error: the blocks have {} of {} samples",
+            results.samples,
+            shape.samples()
         );
         self.timeline.join(&results.timelines);
-        let mut result = results.numbers.context("an image without blocks")?;
+        let mut result = results
+            .numbers
+            .context("internal error: an image without blocks")?;
         if let OpResult::Totals(totals) = &mut result {
             totals.shape = *shape;
         }

@@ -1,7 +1,7 @@
-//! Runs operations on a GPU: on a whole image, whose pixels stay there from the first operation to the
-//! last, or where its memory does not hold that, on one operation after the other, each in bands.
+//! Runs operations on a GPU: on a whole image, whose pixels stay there from the first operation to the last. If its memory does
+//! not hold the image, the operations run one after the other, each in bands.
 
-use super::pixels::Delivered;
+use super::pixels::DownloadedPixels;
 use super::{Form, Pixels, Task, bands};
 use crate::gpu::NoMemory;
 use crate::gpu::driver::Gpu;
@@ -13,82 +13,90 @@ use anyhow::{Result, bail};
 
 /// The result of operations on a GPU.
 #[derive(Debug)]
-pub struct OnGpu {
+pub struct RanOnGpu {
     /// The result of the last operation.
     pub executed: Executed<Pixels>,
     /// Whether the image was processed in bands because device memory could not hold it.
     pub in_bands: bool,
 }
 
-/// Runs operations on a GPU, one after the other. An image from host memory returns in the same
-/// memory. An image that device memory cannot hold is processed in bands, for each operation by
-/// itself, and returns as samples. Errors: the GPU's.
+/// Runs operations on a GPU, one after the other. An image from host memory returns in the same memory. An image that device
+/// memory cannot hold is processed in bands by each operation, and returns as samples.
+///
+/// # Errors
+/// Errors of the GPU.
 pub fn run_on_gpu(
     tasks: &[Task],
     pixels: Pixels,
     form: Form,
     gpu: &Gpu,
     timeline: &mut Timeline,
-) -> Result<OnGpu> {
+) -> Result<RanOnGpu> {
     let shape = pixels.shape();
-    let (mut memory, resident) = staged(pixels, form)?;
-    let cuttable = resident.is_none();
-    let whole = gpu.job(&mut memory, timeline, |job| {
-        whole(tasks, uploaded(resident, shape, job)?, form, job)
+    let StagedPixels {
+        mut memory,
+        device_image,
+    } = StagedPixels::new(pixels, form)?;
+    let can_use_bands = device_image.is_none();
+    let ran = gpu.job(&mut memory, timeline, |job| {
+        let image = device_image.map_or_else(|| upload(shape, job), Ok)?;
+        run_whole(tasks, image, form, job)
     });
-    match whole {
-        Ok(Executed { result, summary }) => Ok(OnGpu {
+    match ran {
+        Ok(Executed { result, summary }) => Ok(RanOnGpu {
             executed: Executed {
-                result: result.try_map(|delivered| delivered.in_memory(memory))?,
+                result: result.try_map(|downloaded| downloaded.into_pixels(memory))?,
                 summary,
             },
             in_bands: false,
         }),
-        // Device memory is allocated before anything is copied back, so the image is still
-        // unchanged here.
-        Err(error) if error.is::<NoMemory>() && cuttable => {
-            let image = memory.into_image(shape);
-            let executed = match tasks {
-                [task] => {
-                    let Executed { result, summary } =
-                        bands::run(task, image, gpu, timeline, bands::DEFAULT_BAND_BYTES)?;
-                    Executed {
-                        result: result.try_map(|image| Ok(Pixels::Host(image)))?,
-                        summary,
-                    }
-                }
-                tasks => one_by_one(tasks, image, gpu, timeline)?,
-            };
-            Ok(OnGpu {
-                executed,
-                in_bands: true,
-            })
-        }
+        // Device memory is allocated before anything is copied back, so the image in host memory is unchanged.
+        Err(error) if error.is::<NoMemory>() && can_use_bands => Ok(RanOnGpu {
+            executed: run_in_bands(tasks, memory.into_image(shape), gpu, timeline)?,
+            in_bands: true,
+        }),
         Err(error) => Err(error),
     }
 }
 
-/// Runs operations on a GPU that does not hold what all of them need at once: the image returns to
-/// host memory after each.
-fn one_by_one(
+/// Runs operations on an image for which device memory is too small.
+fn run_in_bands(
     tasks: &[Task],
     image: Image,
     gpu: &Gpu,
     timeline: &mut Timeline,
 ) -> Result<Executed<Pixels>> {
-    let mut done = Executed {
+    let [task] = tasks else {
+        return run_one_by_one(tasks, image, gpu, timeline);
+    };
+    let Executed { result, summary } =
+        bands::run(task, image, gpu, timeline, bands::DEFAULT_BAND_BYTES)?;
+    Ok(Executed {
+        result: result.try_map(|image| Ok(Pixels::Host(image)))?,
+        summary,
+    })
+}
+
+/// Runs operations on a GPU that does not hold what all of them need at once. The image returns to host memory after each.
+fn run_one_by_one(
+    tasks: &[Task],
+    image: Image,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+) -> Result<Executed<Pixels>> {
+    let mut executed = Executed {
         result: OpResult::Image(Pixels::Host(image)),
         summary: Summary::default(),
     };
     for task in tasks {
-        let pixels = done.result.image()?;
+        let pixels = executed.result.image()?;
         let step = run_on_gpu(&[*task], pixels, Form::Samples, gpu, timeline)?.executed;
-        done = Executed {
+        executed = Executed {
             result: step.result,
-            summary: done.summary.then(step.summary),
+            summary: executed.summary.then(step.summary),
         };
     }
-    Ok(done)
+    Ok(executed)
 }
 
 /// As `run_on_gpu`, but measures a statistic of the result.
@@ -100,87 +108,107 @@ pub(super) fn measure_on_gpu(
     timeline: &mut Timeline,
 ) -> Result<Statistics> {
     let shape = pixels.shape();
-    let (mut memory, resident) = staged(pixels, Form::Device)?;
-    let cuttable = resident.is_none();
-    let statistics = gpu.job(&mut memory, timeline, |job| {
-        let image = uploaded(resident, shape, job)?;
-        let (made, _) = queued(tasks, image, job)?;
-        statistic.cuda(&made.image()?, job)?.on_host(job)
+    let StagedPixels {
+        mut memory,
+        device_image,
+    } = StagedPixels::new(pixels, Form::Device)?;
+    let can_use_bands = device_image.is_none();
+    let measured = gpu.job(&mut memory, timeline, |job| {
+        let image = device_image.map_or_else(|| upload(shape, job), Ok)?;
+        let (result, _) = queue_all(tasks, image, job)?;
+        statistic.cuda(&result.image()?, job)?.on_host(job)
     });
-    match statistics {
-        Err(error) if error.is::<NoMemory>() && cuttable => {
+    match measured {
+        Err(error) if error.is::<NoMemory>() && can_use_bands => {
             if tasks.is_empty() {
                 return bands::measure(statistic, shape, &mut memory, gpu, timeline);
             }
-            let made = one_by_one(tasks, memory.into_image(shape), gpu, timeline)?;
-            measure_on_gpu(&[], statistic, made.result.image()?, gpu, timeline)
+            let image = memory.into_image(shape);
+            let executed = run_one_by_one(tasks, image, gpu, timeline)?;
+            measure_on_gpu(&[], statistic, executed.result.image()?, gpu, timeline)
         }
-        found => found,
+        measured => measured,
     }
 }
 
-/// The host memory of an image, and the device image if the pixels are already on the GPU. The memory is
-/// empty where they come from there and the result stays there.
-pub(super) fn staged(pixels: Pixels, form: Form) -> Result<(HostMemory, Option<DeviceImage>)> {
-    match pixels {
-        Pixels::Host(image) => Ok((image.into_samples().into(), None)),
-        Pixels::Device(image) => {
-            let samples = match form {
-                Form::Device => Samples::from(Vec::<u8>::new()),
-                Form::Samples | Form::Png => Samples::any(&image.shape)?,
-            };
-            Ok((samples.into(), Some(image)))
+/// An image that a GPU's job is about to process.
+struct StagedPixels {
+    /// Host memory for the job: the samples to upload, or room for those to download.
+    memory: HostMemory,
+    /// The image, if it is in device memory already.
+    device_image: Option<DeviceImage>,
+}
+
+impl StagedPixels {
+    fn new(pixels: Pixels, form: Form) -> Result<StagedPixels> {
+        match pixels {
+            Pixels::Host(image) => Ok(StagedPixels {
+                memory: image.into_samples().into(),
+                device_image: None,
+            }),
+            Pixels::Device(image) => Ok(StagedPixels {
+                memory: download_buffer(image.shape, form)?,
+                device_image: Some(image),
+            }),
+            Pixels::Deflated(_) => bail!("internal error: the samples are compressed already"),
         }
-        Pixels::Deflated(_) => bail!("the image is compressed already"),
     }
 }
 
-/// Copies the image from the job's memory to device memory, unless it is there already.
-fn uploaded(resident: Option<DeviceImage>, shape: Shape, job: &mut Job) -> Result<DeviceImage> {
-    match resident {
-        Some(image) => Ok(image),
-        None => Ok(DeviceImage {
-            shape,
-            samples: job.upload()?,
-        }),
-    }
+/// Host memory for the download of an image of this shape. It is empty if the image stays on the device.
+pub(super) fn download_buffer(shape: Shape, form: Form) -> Result<HostMemory> {
+    let samples = match form {
+        Form::Device => Samples::from(Vec::<u8>::new()),
+        Form::Samples | Form::Png => Samples::any(&shape)?,
+    };
+    Ok(samples.into())
 }
 
-/// Runs operations on a whole image in device memory and leaves the result in the job's memory.
-/// Everything is queued without waiting, except for a histogram and for the length of a PNG: the
-/// host receives the statistics together with the result.
-fn whole(
+/// Copies the image in the job's memory to device memory.
+fn upload(shape: Shape, job: &mut Job) -> Result<DeviceImage> {
+    Ok(DeviceImage {
+        shape,
+        samples: job.upload()?,
+    })
+}
+
+/// Runs operations on a whole image in device memory. The result is in the job's memory, unless it stays on the device.
+/// Everything is queued without waiting, except for a histogram and for the length of a PNG: the host receives the statistics
+/// together with the result.
+fn run_whole(
     tasks: &[Task],
     image: DeviceImage,
     form: Form,
     job: &mut Job,
-) -> Result<Executed<Delivered>> {
-    let (result, measured) = queued(tasks, image, job)?;
-    let result = result.try_map(|image| Delivered::from_device(image, form, job))?;
+) -> Result<Executed<DownloadedPixels>> {
+    let (result, measured) = queue_all(tasks, image, job)?;
+    let result = result.try_map(|image| DownloadedPixels::from_device(image, form, job))?;
+    // The operations ran with statistics in device memory. Their summaries name the values, so the operations are bound once
+    // more to the same statistics on the host.
     let mut summary = Summary::default();
-    for (task, own) in tasks.iter().zip(measured) {
-        let own = own.on_host(job)?;
-        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+    for (task, measured) in tasks.iter().zip(measured) {
+        let measured = measured.on_host(job)?;
+        let statistics = task.statistics.unwrap_or(&measured);
+        let bound = task.op.bind(task.types, statistics)?;
         summary = summary.then(bound.summary());
     }
     Ok(Executed { result, summary })
 }
 
-/// Queues operations on an image in device memory, one after the other; returns the last result, and
-/// what was measured for each.
-fn queued(
+/// Queues operations on an image in device memory, one after the other. Returns the last result, and the statistic that was
+/// measured for each operation.
+fn queue_all(
     tasks: &[Task],
     image: DeviceImage,
     job: &mut Job,
 ) -> Result<(OpResult<DeviceImage>, Vec<Statistics>)> {
-    let (mut result, mut measured) = (OpResult::Image(image), Vec::with_capacity(tasks.len()));
+    let (mut result, mut all_measured) = (OpResult::Image(image), Vec::with_capacity(tasks.len()));
     for task in tasks {
         let image = result.image()?;
-        let own = task.statistic().cuda(&image, job)?;
-        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-        result = bound.cuda(image, job)?;
-        drop(bound);
-        measured.push(own);
+        let measured = task.statistic().cuda(&image, job)?;
+        let statistics = task.statistics.unwrap_or(&measured);
+        result = task.op.bind(task.types, statistics)?.cuda(image, job)?;
+        all_measured.push(measured);
     }
-    Ok((result, measured))
+    Ok((result, all_measured))
 }

@@ -1,5 +1,4 @@
-//! The pixels of an image in one of three places or forms: in host memory, in a GPU's memory, or
-//! deflated for a PNG.
+//! The pixels of an image: samples in host memory, samples in a GPU's memory, or deflated for a PNG.
 
 use crate::engine::task::Form;
 use crate::formats::deflated::{Deflated, EncodedSegments};
@@ -10,7 +9,7 @@ use crate::ops::DeviceImage;
 use anyhow::Result;
 use rayon::prelude::*;
 
-/// The pixels of an image, in host memory or on a GPU.
+/// The pixels of an image.
 #[derive(Debug)]
 pub enum Pixels {
     /// Samples in host memory.
@@ -37,8 +36,8 @@ impl Pixels {
     }
 }
 
-/// The result that a GPU left in the memory of its job.
-pub(super) enum Delivered {
+/// The result of a GPU's job, whose samples or data are in the job's host memory.
+pub(super) enum DownloadedPixels {
     /// The samples of an image of this shape.
     Samples(Shape),
     /// The deflated segments of a PNG.
@@ -47,42 +46,41 @@ pub(super) enum Delivered {
     Device(DeviceImage),
 }
 
-impl Delivered {
-    /// Copies an image from the device to the job's memory, in the requested form, if it is to leave
-    /// the device.
-    pub fn from_device(image: DeviceImage, form: Form, job: &mut Job) -> Result<Delivered> {
+impl DownloadedPixels {
+    /// Copies an image from the device to the job's memory in the requested form, unless it stays on the device.
+    pub fn from_device(image: DeviceImage, form: Form, job: &mut Job) -> Result<DownloadedPixels> {
         match form {
             Form::Samples => {
                 job.download_first(&image.samples)?;
-                Ok(Delivered::Samples(image.shape))
+                Ok(DownloadedPixels::Samples(image.shape))
             }
-            Form::Png => Ok(Delivered::Png(png::compress(&image, job)?)),
-            Form::Device => Ok(Delivered::Device(image)),
+            Form::Png => Ok(DownloadedPixels::Png(png::compress(&image, job)?)),
+            Form::Device => Ok(DownloadedPixels::Device(image)),
         }
     }
 
     /// The pixels in the job's `memory`.
     ///
     /// # Errors
-    /// No host memory for samples of fewer bits than were read.
-    pub fn in_memory(self, memory: HostMemory) -> Result<Pixels> {
+    /// There is not enough host memory.
+    pub fn into_pixels(self, memory: HostMemory) -> Result<Pixels> {
         Ok(match self {
-            Delivered::Samples(shape) if shape.bytes() < memory.len() => {
-                Pixels::Host(beginning(&memory, shape)?)
+            DownloadedPixels::Samples(shape) if shape.bytes() < memory.len() => {
+                Pixels::Host(copy_prefix(&memory, shape)?)
             }
-            Delivered::Samples(shape) => Pixels::Host(memory.into_image(shape)),
-            Delivered::Png(segments) => Pixels::Deflated(Deflated::new(segments, memory)),
-            Delivered::Device(image) => Pixels::Device(image),
+            DownloadedPixels::Samples(shape) => Pixels::Host(memory.into_image(shape)),
+            DownloadedPixels::Png(segments) => Pixels::Deflated(Deflated::new(segments, memory)),
+            DownloadedPixels::Device(image) => Pixels::Device(image),
         })
     }
 }
 
-/// The beginning of `memory` as the samples of an image.
-fn beginning(memory: &[u8], shape: Shape) -> Result<Image> {
-    const PIECE: usize = 1 << 20;
+/// Copies the samples of an image from the beginning of `memory`, which is larger.
+fn copy_prefix(memory: &[u8], shape: Shape) -> Result<Image> {
+    const BYTES_PER_TASK: usize = 1 << 20;
     let mut samples = Samples::any(&shape)?;
-    let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
-    let pieces = pieces.zip(memory.par_chunks(PIECE));
-    pieces.for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+    let output = samples.as_bytes_mut().par_chunks_mut(BYTES_PER_TASK);
+    let chunks = output.zip(memory.par_chunks(BYTES_PER_TASK));
+    chunks.for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
     Ok(Image::new(shape, samples))
 }

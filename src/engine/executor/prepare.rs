@@ -1,5 +1,5 @@
-//! Makes a GPU ready for the images of a batch, before their work is queued: later the driver makes each wait for the work of
-//! all others, 10 ms and more at a time.
+//! Prepares a GPU for the images of a batch before their work is queued. Once work is queued, loading a kernel or enlarging the
+//! memory pool waits for the work of all images, 10 ms and more at a time.
 
 use crate::gpu::driver::Gpu;
 use crate::gpu::driver::launch::Arguments;
@@ -16,11 +16,12 @@ use crate::gpu::launch::png_pack::{PngPack, PngPlace};
 use crate::gpu::launch::png_rows::{PngExpand, PngKinds};
 use crate::gpu::launch::png_unfilter::{PngFlat, PngWave};
 
-/// Bytes of device memory that the driver's pool is given: about what the first images take together.
-const MEMORY: usize = 1 << 30;
+/// Bytes of device memory that the driver's pool begins with: about as much as the first images need together.
+const POOL_BYTES: usize = 1 << 30;
 
-/// Loads the kernels that decode a page, and that deflate a PNG, of grey images of 16 bits where there are several forms, and has
-/// the driver's pool filled. What fails here fails again where it is needed, and is reported there.
+/// Loads the kernels that decode a page and that deflate a PNG, and fills the driver's memory pool. Of kernels with variants,
+/// that for 16-bit grey images is loaded. An error is ignored: the image that needs the kernel or the memory meets it again and
+/// reports it.
 pub fn prepare(gpu: &Gpu) {
     load::<PngJoin>(gpu, "");
     load::<PngAgree>(gpu, "");
@@ -46,13 +47,14 @@ pub fn prepare(gpu: &Gpu) {
     load::<PngCodes>(gpu, "");
     load::<PngPlace>(gpu, "");
     load::<PngPack>(gpu, "");
-    if gpu.memory().is_ok_and(|(free, _)| free / 8 >= MEMORY) {
+    if gpu.memory().is_ok_and(|(free, _)| free / 8 >= POOL_BYTES) {
+        // A stream as the images of a batch use it.
         let _ = gpu
             .with_stream(true)
-            .and_then(|stream| stream.alloc(MEMORY));
+            .and_then(|stream| stream.alloc(POOL_BYTES));
     }
 }
 
-fn load<A: Arguments>(gpu: &Gpu, form: &str) {
-    let _ = gpu.kernel::<A>(form);
+fn load<A: Arguments>(gpu: &Gpu, variant: &str) {
+    let _ = gpu.kernel::<A>(variant);
 }

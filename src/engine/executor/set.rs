@@ -54,7 +54,7 @@ impl Executor<'_> {
             if let Some(fit) = fit {
                 pixels = self.reduce(fit, pixels)?;
             }
-            self.delivered(pixels, output_form)
+            self.download(pixels, output_form)
         };
         let result = result.try_map(finish);
         Ok(Executed {
@@ -99,7 +99,7 @@ impl Executor<'_> {
         let bytes = 3 * pixels.shape().samples() as u64;
         let pixels = match most {
             u16::MAX => pixels,
-            _ => Pixels::Host(self.on_host(pixels)?),
+            _ => Pixels::Host(self.to_host(pixels)?),
         };
         self.change_in_place(
             pixels,
@@ -125,7 +125,7 @@ impl Executor<'_> {
                 }
             }
         }
-        let image = self.on_host(pixels)?;
+        let image = self.to_host(pixels)?;
         Ok(Pixels::Host(on_host(image, &mut self.timeline)))
     }
 }

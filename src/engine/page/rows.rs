@@ -67,7 +67,7 @@ impl<'a> Job<'a> {
             plan.is_whole_because("there is not enough memory for a band of its rows");
             return Ok(None);
         }
-        let kept = self.executor.keep_to_cpu(task, &plan.prepared, WHY);
+        let kept = self.executor.choose_cpu(task, &plan.prepared, WHY);
         kept.map_err(|error| input.messages.add_context(error))?;
         let was_measuring = std::mem::replace(&mut self.executor.timeline.measuring, true);
         let mut first = self.measure_rows(input, plan, statistic, false);
