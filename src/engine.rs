@@ -24,7 +24,7 @@ use crate::image::Shape;
 use crate::image::metadata::Diagnostics;
 use crate::ops::{Operation, chain};
 use crate::os::limits;
-use crate::os::memory_budget::MemoryBudget;
+use crate::os::memory_budget::{MemoryBudget, Reservation};
 use crate::os::{Identity, InputRecord, Passes, Source, Target};
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
@@ -65,6 +65,21 @@ impl Resources<'_> {
         }
     }
 
+    /// Reserves the bytes of memory that a page needs, if memory is limited.
+    fn reserve(&self, page_bytes: u64) -> Option<Reservation<'_>> {
+        self.budget.map(|budget| budget.reserve(page_bytes))
+    }
+
+    /// Whether memory does not hold a page as a whole, and the device may be the CPU, which can process it in bands.
+    fn is_too_large(&self, page_bytes: u64) -> bool {
+        page_bytes > ALWAYS_AVAILABLE_BYTES
+            && self.devices.may_avoid_waiting()
+            && page_bytes
+                > self
+                    .budget
+                    .map_or_else(limits::free_memory, MemoryBudget::most)
+    }
+
     fn timeline(&self) -> Timeline {
         let mut timeline = Timeline::default();
         timeline.gpu_times = self.gpu_times;
@@ -75,12 +90,20 @@ impl Resources<'_> {
 /// Pages that need fewer bytes than this are never split to save memory.
 const ALWAYS_AVAILABLE_BYTES: u64 = 64 << 20;
 
-/// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
-/// and at most as many bytes of file; likewise for its metadata.
-pub fn memory(page: &PageSurvey) -> u64 {
-    (page.shape.bytes() as u64)
-        .saturating_add(page.metadata_bytes)
+/// Bytes of memory that a page needs while it is processed: its samples, the samples of the result, and at most as many bytes
+/// of file; likewise for its metadata.
+pub fn page_memory(shape: &Shape, metadata_bytes: u64) -> u64 {
+    (shape.bytes() as u64)
+        .saturating_add(metadata_bytes)
         .saturating_mul(3)
+}
+
+/// Bytes of memory that the largest of these pages needs.
+pub fn largest_page(surveys: &[PageSurvey]) -> u64 {
+    let bytes = surveys
+        .iter()
+        .map(|(shape, metadata_bytes)| page_memory(shape, *metadata_bytes));
+    bytes.max().unwrap_or(0)
 }
 
 /// A complete file that is about to get an output's name.
@@ -153,7 +176,7 @@ pub fn process_source(
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    let attempt = || process_once(ops, input, None, output, resources, RunRecord::NONE);
+    let attempt = || process_once(ops, input, None, output, resources);
     with_fallback(attempt, true, resources.devices)
 }
 
@@ -266,11 +289,8 @@ impl<'a> OpenFile<'a> {
         let pages: Result<Vec<_>> = pages.collect();
         let pages = pages.with_context(cannot_write)?;
         let writer = Writer::new(format, &destination.options, target, &pages);
-        Ok(Output {
-            destination,
-            file: Some((target, writer.with_context(cannot_write)?)),
-            first_stretch: None,
-        })
+        let writer = writer.with_context(cannot_write)?;
+        Ok(Output::to_file(destination, target, writer))
     }
 }
 
@@ -317,7 +337,7 @@ pub fn plan_file(
     let format = file.reader.format();
     let output_format = destination.map(|to| to.format.unwrap_or(format));
     let mut job = Job::new(&ops, output, resources, file.surveys.len());
-    job.row_bands |= is_too_large(&file.surveys, resources);
+    job.row_bands |= resources.is_too_large(largest_page(&file.surveys));
     let mut input = Input {
         messages,
         source: input.source,
@@ -335,6 +355,21 @@ pub fn plan_file(
     })
 }
 
+/// An output that has been created, before anything is written to it.
+struct CreatedOutput<'a> {
+    destination: &'a Destination,
+    target: Target,
+}
+
+impl<'a> CreatedOutput<'a> {
+    fn new(destination: &'a Destination) -> Result<CreatedOutput<'a>> {
+        Ok(CreatedOutput {
+            destination,
+            target: destination.create()?,
+        })
+    }
+}
+
 /// Opens a file and processes it.
 fn process_opened(
     ops: &[&dyn Operation],
@@ -348,7 +383,7 @@ fn process_opened(
         input: path,
     };
     // An output that cannot be created is refused before the input is read.
-    let target = destination.map(Destination::create).transpose()?;
+    let created = destination.map(CreatedOutput::new).transpose()?;
     let source = resources.open(path);
     let mut source = source.with_context(|| messages.cannot_read())?;
     if record.digests {
@@ -358,11 +393,10 @@ fn process_opened(
         path,
         source: &source,
     };
-    let to = destination.zip(target);
-    process_pages(ops, input, None, to, resources, record)
+    process_pages(ops, input, None, created, resources, record)
 }
 
-/// Creates the output, and processes each page of an opened file; `shared` has the statistics of its stack, if they are
+/// Creates the output, and processes each page of an opened file. `shared` has the statistics of its stack, if they are
 /// known.
 fn process_once(
     ops: &[&dyn Operation],
@@ -370,17 +404,9 @@ fn process_once(
     shared: Option<&SharedStatistics>,
     destination: Option<&Destination>,
     resources: &Resources,
-    record: RunRecord,
 ) -> Result<Done> {
-    let target = destination.map(Destination::create).transpose()?;
-    process_pages(
-        ops,
-        input,
-        shared,
-        destination.zip(target),
-        resources,
-        record,
-    )
+    let created = destination.map(CreatedOutput::new).transpose()?;
+    process_pages(ops, input, shared, created, resources, RunRecord::NONE)
 }
 
 /// Processes each page of an opened file, and gives the output its name.
@@ -388,7 +414,7 @@ fn process_pages(
     ops: &[&dyn Operation],
     NamedSource { path, source }: NamedSource,
     shared: Option<&SharedStatistics>,
-    to: Option<(&Destination, Target)>,
+    created: Option<CreatedOutput>,
     resources: &Resources,
     record: RunRecord,
 ) -> Result<Done> {
@@ -397,16 +423,17 @@ fn process_pages(
         input: path,
     };
     let cannot_read = || messages.cannot_read();
-    let destination = to.as_ref().map(|(destination, _)| *destination);
+    let destination = created.as_ref().map(|created| created.destination);
     let file = OpenFile::open(ops, source, destination, &resources.reading, messages)?;
     let ops = with_own(ops, file.own_op.as_deref());
-    let is_too_large = is_too_large(&file.surveys, resources);
-    let budget = resources.budget;
-    let _reservation = budget.map(|budget| budget.reserve(largest(&file.surveys)));
+    let page_bytes = largest_page(&file.surveys);
+    // Asked before this page takes its own part of the memory.
+    let is_too_large = resources.is_too_large(page_bytes);
+    let _reservation = resources.reserve(page_bytes);
     let (first_shape, pages) = (file.surveys[0].shape, file.surveys.len());
-    let output = to
+    let output = created
         .as_ref()
-        .map(|(to, target)| file.encoder(&ops, to, target));
+        .map(|created| file.encoder(&ops, created.destination, &created.target));
     let mut job = Job::new(&ops, output.transpose()?, resources, pages);
     job.diagnostics.add_about_file(file.reader.left_out());
     job.row_bands |= is_too_large;
@@ -416,12 +443,12 @@ fn process_pages(
         reader: file.reader,
         position: None,
     };
-    let own = match shared {
+    let measured = match shared {
         Some(_) => SharedStatistics::default(),
         None => SharedStatistics::measure(&mut job, &mut input)?,
     };
     for index in 0..pages {
-        job.run_page(&mut input, shared.unwrap_or(&own), index)?;
+        job.run_page(&mut input, shared.unwrap_or(&measured), index)?;
     }
     let input_record = source.record().with_context(cannot_read)?;
     let unchanged = match record.passes {
@@ -429,38 +456,14 @@ fn process_pages(
         None => source.check_unchanged(),
     };
     unchanged.with_context(cannot_read)?;
-    let damage = input.reader.damage();
-    let (mut done, length) = job.finish(first_shape, damage);
-    if let Some(((destination, target), length)) = to.zip(length) {
-        let announce = |output| {
-            (record.announce)(&CompleteOutput {
-                output,
-                input: input_record,
-                damaged: done.damage.is_some(),
-            })
-        };
-        let traffic = target
-            .commit_announced(length, announce)
-            .with_context(|| cannot_write(&destination.path))?;
-        done.timeline.encoded(&traffic);
+    let finished = job.finish(first_shape, input.reader.damage());
+    match created {
+        Some(CreatedOutput {
+            destination,
+            target,
+        }) => finished.commit(destination, target, input_record, record.announce),
+        None => Ok(finished.done),
     }
-    Ok(done)
-}
-
-/// Bytes of memory that the largest page needs.
-fn largest(surveys: &[PageSurvey]) -> u64 {
-    surveys.iter().map(memory).max().unwrap_or(0)
-}
-
-/// Whether memory does not hold a page as a whole, and the device may be the CPU, which can process it in bands.
-fn is_too_large(surveys: &[PageSurvey], resources: &Resources) -> bool {
-    let largest = largest(surveys);
-    largest > ALWAYS_AVAILABLE_BYTES
-        && resources.devices.may_avoid_waiting()
-        && largest
-            > resources
-                .budget
-                .map_or_else(limits::free_memory, MemoryBudget::most)
 }
 
 /// Refuses operations and an output that do not fit a page of this shape.
@@ -470,8 +473,11 @@ fn check_page(
     output: Option<&Destination>,
     messages: Messages,
 ) -> Result<()> {
-    let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
-    chain::check(ops, shape, wanted, |verb| messages.cannot(verb))?;
+    let depth_and_orientation =
+        output.map_or((None, false), |output| (output.depth, output.auto_orient));
+    chain::check(ops, shape, depth_and_orientation, |verb| {
+        messages.cannot(verb)
+    })?;
     if let Some(output) = output {
         let fits = output.check_fit(&shape, chain::output_depth(ops, shape.depth));
         fits.with_context(|| messages.cannot_process())?;

@@ -116,10 +116,6 @@ pub struct Timeline {
     pub page: Option<usize>,
     /// Whether the range of a stack is being measured.
     pub measuring: bool,
-    /// Bytes of samples of the page that was encoded last, until the time of writing it is recorded.
-    pub unwritten: u64,
-    /// When the decoder or encoder that is at work began.
-    codec_began: Instant,
 }
 
 impl Default for Timeline {
@@ -137,25 +133,7 @@ impl Timeline {
             gpu_times: true,
             page: None,
             measuring: false,
-            unwritten: 0,
-            codec_began: origin,
         }
-    }
-
-    /// Starts the clock of a decoder or encoder.
-    pub fn begin_codec(&mut self) {
-        self.codec_began = Instant::now();
-    }
-
-    /// As `begin_codec`, for an encoder that has taken some `time` already.
-    pub fn begin_codec_after(&mut self, time: Duration) {
-        let now = Instant::now();
-        self.codec_began = now.checked_sub(time).unwrap_or(now);
-    }
-
-    /// Time since the decoder or encoder began.
-    pub fn codec_time(&self) -> Duration {
-        self.codec_began.elapsed()
     }
 
     /// Runs `work` on the host and records it as a span that moves `bytes`.
@@ -190,38 +168,33 @@ impl Timeline {
         }
     }
 
-    /// Records the decoder that began last, which read a file and made `bytes` of samples. Reading and decoding alternate:
-    /// `read` gets the time of the system calls, `decode` the rest.
-    pub fn decoded(&mut self, bytes: u64, file: &Traffic) {
-        self.record_reading("decode", bytes, file);
+    /// Records a decoder that read a file and gave `bytes` of samples. Reading and decoding alternate: `read` gets the time of
+    /// the system calls, `decode` the rest.
+    pub fn decoded(&mut self, clock: CodecClock, bytes: u64, file: &Traffic) {
+        self.record_reading("decode", clock, bytes, file);
     }
 
     /// Records the reading and checking of `bytes` of a file's compressed data, which a GPU decodes.
-    pub fn packed(&mut self, bytes: u64, file: &Traffic) {
-        self.record_reading("check", bytes, file);
+    pub fn packed(&mut self, clock: CodecClock, bytes: u64, file: &Traffic) {
+        self.record_reading("check", clock, bytes, file);
     }
 
-    fn record_reading(&mut self, name: &str, bytes: u64, file: &Traffic) {
-        let (start, elapsed) = (self.codec_began, self.codec_time());
-        let calls = file.time().min(elapsed);
-        self.push("read", start, calls, file.bytes(), Limit::Host);
-        self.codec(name, bytes, elapsed, calls);
-        self.begin_codec();
+    fn record_reading(&mut self, name: &str, clock: CodecClock, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(clock.time);
+        self.push("read", clock.start(), calls, file.bytes(), Limit::Host);
+        self.push_codec(name, clock, bytes, calls);
     }
 
-    /// Records the encoder that began last likewise: `encode`, of the samples that are `unwritten`, and `write`.
-    pub fn encoded(&mut self, file: &Traffic) {
-        let (start, elapsed) = (self.codec_began, self.codec_time());
-        let calls = file.time().min(elapsed);
-        let bytes = std::mem::take(&mut self.unwritten);
-        self.codec("encode", bytes, elapsed, calls);
-        self.push("write", start, calls, file.bytes(), Limit::Host);
-        self.begin_codec();
+    /// Records an encoder of `bytes` of samples likewise: `encode` and `write`.
+    pub fn encoded(&mut self, clock: CodecClock, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(clock.time);
+        self.push_codec("encode", clock, bytes, calls);
+        self.push("write", clock.start(), calls, file.bytes(), Limit::Host);
     }
 
-    fn codec(&mut self, name: &str, bytes: u64, elapsed: Duration, beside: Duration) {
-        let own = elapsed.saturating_sub(beside);
-        self.push(name, self.codec_began, own, bytes, Limit::Host);
+    fn push_codec(&mut self, name: &str, clock: CodecClock, bytes: u64, beside: Duration) {
+        let own = clock.time.saturating_sub(beside);
+        self.push(name, clock.start(), own, bytes, Limit::Host);
         if let Some(span) = self.spans.last_mut() {
             span.beside = beside;
         }
@@ -280,28 +253,84 @@ impl Timeline {
     }
 }
 
-/// The time of work on bands of an image, which passes while the image is decoded.
+/// The clock of a decoder or an encoder. It runs during `run` alone, so no other stage's time is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CodecClock {
+    time: Duration,
+    /// When it stopped last.
+    stopped: Option<Instant>,
+}
+
+impl CodecClock {
+    /// Runs the decoder or the encoder.
+    pub fn run<R>(&mut self, codec: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = codec();
+        let stopped = Instant::now();
+        self.time += stopped - start;
+        self.stopped = Some(stopped);
+        result
+    }
+
+    /// The time that it has run.
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// The start of a span of its time that ends where it stopped last.
+    fn start(&self) -> Instant {
+        let stopped = self.stopped.unwrap_or_else(Instant::now);
+        stopped.checked_sub(self.time).unwrap_or(stopped)
+    }
+}
+
+/// The clocks of work on the bands of an image. Each band is processed and encoded as soon as it is decoded.
 #[derive(Default)]
 pub struct BandClock {
-    time: Duration,
+    /// The encoder's clock.
+    pub encoder: CodecClock,
+    /// The time in which the decoder waited for the work on a band.
+    decoder_waited: Duration,
     timelines: Vec<Timeline>,
 }
 
 impl BandClock {
-    /// Does work on a band.
-    pub fn time<R>(&mut self, work: impl FnOnce(&mut Timeline) -> R) -> R {
-        let (since, mut timeline) = (Instant::now(), Timeline::default());
+    /// The clock of the bands after an encoder has begun.
+    pub fn new(encoder: CodecClock) -> BandClock {
+        BandClock {
+            encoder,
+            ..BandClock::default()
+        }
+    }
+
+    /// Processes a band that was just decoded.
+    pub fn process<R>(&mut self, work: impl FnOnce(&mut Timeline) -> R) -> R {
+        let (start, mut timeline) = (Instant::now(), Timeline::default());
         let result = work(&mut timeline);
-        self.time += since.elapsed();
+        self.decoder_waited += start.elapsed();
         self.timelines.push(timeline);
         result
     }
 
-    /// Records the time since the decoder began: that of the work on bands, and the rest as that of decoding `bytes` of
-    /// samples.
-    pub fn record(self, timeline: &mut Timeline, bytes: u64, file: &Traffic) {
-        timeline.codec_began += self.time;
-        timeline.decoded(bytes, file);
+    /// Encodes a band that was just processed.
+    pub fn encode<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = self.encoder.run(work);
+        self.decoder_waited += start.elapsed();
+        result
+    }
+
+    /// Records the decoder, whose clock ran over all bands and which gave `bytes` of samples, and the work on the bands.
+    /// The encoder is recorded when its file is complete.
+    pub fn record(
+        &self,
+        mut decoder: CodecClock,
+        timeline: &mut Timeline,
+        bytes: u64,
+        file: &Traffic,
+    ) {
+        decoder.time = decoder.time.saturating_sub(self.decoder_waited);
+        timeline.decoded(decoder, bytes, file);
         timeline.join(&self.timelines);
     }
 }
@@ -377,6 +406,30 @@ pub fn millis(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The clock ran on from the decoder to the next call of a codec, until somebody started it again by hand.
+    #[test]
+    fn the_time_between_two_calls_of_a_codec_was_booked_to_it() {
+        let mut clock = CodecClock::default();
+        let inside = clock.run(|| {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(2) {}
+            start.elapsed()
+        });
+        let time = clock.time();
+        assert!(time >= inside);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(2) {}
+        assert_eq!(clock.time(), time);
+        let mut bands = BandClock::default();
+        let waited = Duration::from_millis(1);
+        bands.decoder_waited = waited;
+        let mut timeline = Timeline::default();
+        bands.record(clock, &mut timeline, 7, &Traffic::default());
+        let spans = timeline.spans();
+        let decode = spans.iter().find(|span| span.name == "decode");
+        assert_eq!(decode.expect("a span").time, time - waited);
+    }
 
     #[test]
     fn what_ran_side_by_side_counts_once() {

@@ -6,7 +6,7 @@ use super::naming::Naming;
 use super::progress::Progress;
 use super::report::is_report;
 use super::{Batch, Item, format_of};
-use crate::engine::{Destination, NamedSource, Resources, memory, plan_file};
+use crate::engine::{Destination, NamedSource, Resources, largest_page, plan_file};
 use crate::formats::png::Mode;
 use crate::formats::{Format, PageSurvey};
 use crate::gpu::Devices;
@@ -197,8 +197,7 @@ impl Batch<'_, '_> {
         let bytes: u64 = pages().map(|page| page.shape.bytes() as u64).sum();
         let threads = self.workers().threads(todo.len());
         // Only one page of a stack is in memory at a time.
-        let largest = |pages: &&[PageSurvey]| pages.iter().map(memory).max().unwrap_or(0);
-        let mut each: Vec<u64> = todo.iter().map(largest).collect();
+        let mut each: Vec<u64> = todo.iter().map(|pages| largest_page(pages)).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         let at_once: u64 = each.iter().take(threads).sum();
         let limit = self.options.memory();

@@ -1,20 +1,21 @@
 //! What a job carries from page to page, and from file to file: the operations, the output, the executor and its clock, and
 //! the results so far. `page.rs` processes a page of an input for a job.
 
-use super::Resources;
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
 use super::done::{Done, Results};
 use super::errors::{Messages, cannot_write};
-use super::plan::{DecoderWays, FilePlan, PageHeader, Plan, plan};
+use super::plan::{DecoderCapabilities, FilePlan, PageHeader, Plan, plan_page};
 use super::stack::SharedStatistics;
+use super::{Announce, CompleteOutput, Resources};
 use crate::engine::executor::Executor;
 use crate::formats::format::Field;
 use crate::formats::{Reader, Writer};
 use crate::image::Shape;
 use crate::image::metadata::{Diagnostics, Stretch};
 use crate::ops::Operation;
-use crate::os::{Source, Target};
+use crate::os::{InputRecord, Source, Target};
+use crate::timing::CodecClock;
 use anyhow::{Context, Result, ensure};
 
 /// A job: operations on the pages of one or several inputs.
@@ -31,18 +32,59 @@ pub struct Job<'a> {
     pub diagnostics: FileDiagnostics,
     /// The numbers that the pages gave so far.
     pub results: Results,
-    /// The plan of the first page, as text.
-    pub first_plan: String,
+    /// The plan of the first page, as text; `None` before that page has been processed.
+    pub first_plan: Option<String>,
 }
 
 /// The output of a job.
 pub struct Output<'a> {
     /// Where it goes, and how it is written.
     pub destination: &'a Destination,
-    /// Its file, and the encoder; `None` where pages are only measured.
-    pub file: Option<(&'a Target, Writer<'a>)>,
-    /// How the values of the first page were scaled, as its metadata record; `None` before the first page.
-    pub first_stretch: Option<Option<Stretch>>,
+    /// Its file; `None` where pages are only measured.
+    pub file: Option<OutputFile<'a>>,
+    /// The scaling that the first page records.
+    first_scaling: FirstScaling,
+}
+
+/// The file that a job writes.
+pub struct OutputFile<'a> {
+    /// Its bytes.
+    pub target: &'a Target,
+    /// Its encoder.
+    pub writer: Writer<'a>,
+    /// The page that was encoded last, until its time is recorded: that of writing it may end only when the file is complete.
+    pub last_page: Option<EncodedPage>,
+}
+
+/// A page that has been encoded.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedPage {
+    /// The encoder's time.
+    pub clock: CodecClock,
+    /// Bytes of its samples.
+    pub bytes: u64,
+}
+
+/// How the values of the first page were scaled, as its metadata record.
+#[derive(Debug)]
+enum FirstScaling {
+    /// No page has been encoded.
+    NoPage,
+    /// The scaling of the first page, if it records one.
+    Page(Option<Stretch>),
+}
+
+/// A job whose pages have all been processed.
+pub struct FinishedJob {
+    /// The results and the times.
+    pub done: Done,
+    /// The complete file, if there is one.
+    file: Option<FinishedFile>,
+}
+
+struct FinishedFile {
+    length: u64,
+    last_page: Option<EncodedPage>,
 }
 
 /// An input whose pages are processed.
@@ -61,9 +103,11 @@ pub struct Input<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct OutputPosition {
     /// Pages of the files before it.
-    pub before: usize,
-    /// Pages of all files.
+    pub pages_before: usize,
+    /// Pages of the file.
     pub pages: usize,
+    /// Pages of all files.
+    pub pages_of_all: usize,
 }
 
 impl<'a> Job<'a> {
@@ -82,7 +126,7 @@ impl<'a> Job<'a> {
             executor: Executor::new(resources.devices, resources.timeline()),
             diagnostics: FileDiagnostics::new(pages),
             results: Results::default(),
-            first_plan: String::new(),
+            first_plan: None,
         }
     }
 
@@ -102,14 +146,14 @@ impl<'a> Job<'a> {
         let header = input
             .header(index)
             .with_context(|| input.messages.cannot_read())?;
-        self.plan_of(header, input, shared)
+        self.plan_header(header, input, shared)
     }
 
     /// The plan for a page with this header.
     ///
     /// # Errors
     /// A page that the operations can neither keep nor change.
-    pub fn plan_of<'p>(
+    pub fn plan_header<'p>(
         &self,
         header: PageHeader,
         input: &Input,
@@ -123,58 +167,129 @@ impl<'a> Job<'a> {
             shared,
             output: self.output.as_ref().map(|output| output.destination),
             pages: input.output_pages(),
-            whole: input.position.is_none() && input.reader.is_whole(),
+            describes_all_pages: input.position.is_none() && input.reader.is_whole(),
             row_bands: self.row_bands,
         };
-        let plan = plan(header, &file, self.writer(), self.executor.devices());
+        let plan = plan_page(header, &file, self.writer(), self.executor.devices());
         plan.with_context(|| input.messages.cannot_process())
     }
 
     /// The encoder of the output.
     pub fn writer(&self) -> Option<&Writer<'a>> {
-        let (_, writer) = self.output.as_ref()?.file.as_ref()?;
-        Some(writer)
+        let file = self.output.as_ref()?.file.as_ref()?;
+        Some(&file.writer)
     }
 
-    /// Records the time of writing the page before, if there is one.
-    pub fn record_writing(&mut self) {
-        if self.executor.timeline.unwritten == 0 {
-            return;
-        }
-        let file = self.output.as_ref().and_then(|output| output.file.as_ref());
-        if let Some((target, _)) = file {
-            self.executor.timeline.encoded(&target.traffic.take());
+    /// Runs `work`, which measures pages: its stages are recorded under names of their own.
+    pub fn measuring<R>(&mut self, work: impl FnOnce(&mut Job<'a>) -> R) -> R {
+        let outer = std::mem::replace(&mut self.executor.timeline.measuring, true);
+        let result = work(self);
+        self.executor.timeline.measuring = outer;
+        result
+    }
+
+    /// Records the time of encoding and writing the previous page, if there is one.
+    pub fn record_previous_page(&mut self) {
+        let file = self.output.as_mut().and_then(|output| output.file.as_mut());
+        let Some(file) = file else { return };
+        if let Some(EncodedPage { clock, bytes }) = file.last_page.take() {
+            let traffic = file.target.traffic.take();
+            self.executor.timeline.encoded(clock, bytes, &traffic);
         }
     }
 
-    /// What was done, and the length of the output.
-    pub fn finish(self, first: Shape, damage: Option<String>) -> (Done, Option<u64>) {
-        let length = self.writer().map(Writer::length);
+    /// Ends the job. `first_shape` is the shape of the first page.
+    pub fn finish(self, first_shape: Shape, damage: Option<String>) -> FinishedJob {
+        let file = self.output.and_then(|output| output.file);
         let (warnings, notes) = self.diagnostics.finish();
-        let done = Done {
-            shape: first,
-            results: self.results,
-            warnings,
-            notes,
-            damage,
-            device: self.executor.device_line,
-            plan: self.first_plan,
-            timeline: self.executor.timeline,
-        };
-        (done, length)
+        FinishedJob {
+            done: Done {
+                shape: first_shape,
+                results: self.results,
+                warnings,
+                notes,
+                damage,
+                device: self.executor.device_line,
+                plan: self.first_plan.unwrap_or_default(),
+                timeline: self.executor.timeline,
+            },
+            file: file.map(|file| FinishedFile {
+                length: file.writer.length(),
+                last_page: file.last_page,
+            }),
+        }
     }
 }
 
-impl Output<'_> {
+impl FinishedJob {
+    /// Gives the output its name, after `announce` has recorded it.
+    ///
+    /// # Errors
+    /// A file that cannot be completed, and those of `announce`.
+    pub fn commit(
+        mut self,
+        destination: &Destination,
+        target: Target,
+        input: Option<InputRecord>,
+        announce: Announce,
+    ) -> Result<Done> {
+        let cannot_write = || cannot_write(&destination.path);
+        let file = self
+            .file
+            .context("internal error: the output has no encoder");
+        let FinishedFile { length, last_page } = file.with_context(cannot_write)?;
+        let EncodedPage { mut clock, bytes } =
+            last_page.context("internal error: no page has been encoded")?;
+        let damaged = self.done.damage.is_some();
+        let announce = |output| {
+            announce(&CompleteOutput {
+                output,
+                input,
+                damaged,
+            })
+        };
+        let committed = clock.run(|| target.commit_announced(length, announce));
+        let traffic = committed.with_context(cannot_write)?;
+        self.done.timeline.encoded(clock, bytes, &traffic);
+        Ok(self.done)
+    }
+}
+
+impl<'a> Output<'a> {
+    /// An output that `writer` encodes into `target`.
+    pub fn to_file(
+        destination: &'a Destination,
+        target: &'a Target,
+        writer: Writer<'a>,
+    ) -> Output<'a> {
+        Output {
+            file: Some(OutputFile {
+                target,
+                writer,
+                last_page: None,
+            }),
+            ..Output::measuring(destination)
+        }
+    }
+
+    /// An output that nothing is written to, because pages are only measured.
+    pub fn measuring(destination: &'a Destination) -> Output<'a> {
+        Output {
+            destination,
+            file: None,
+            first_scaling: FirstScaling::NoPage,
+        }
+    }
+
     /// Refuses an output that cannot record how its values were scaled.
     ///
     /// # Errors
     /// The formats that can.
     pub fn check_stretch_field(&self) -> Result<()> {
-        let Some((_, writer)) = &self.file else {
+        let Some(file) = &self.file else {
             return Ok(());
         };
-        let format = writer.format();
+        let format = file.writer.format();
         let check = || {
             ensure!(
                 format.capabilities.fields.contains(&Field::Stretch),
@@ -186,7 +301,7 @@ impl Output<'_> {
         check().with_context(|| cannot_write(&self.destination.path))
     }
 
-    /// Refuses pages that record another scaling than the first one, if the format has one place for all of them.
+    /// Refuses pages that record another scaling than the first one, if the format stores one scaling for all pages.
     ///
     /// # Errors
     /// A page that records another scaling than the first.
@@ -195,15 +310,19 @@ impl Output<'_> {
         stretch: Option<Stretch>,
         position: Option<OutputPosition>,
     ) -> Result<()> {
-        let Some((_, writer)) = &self.file else {
+        let Some(file) = &self.file else {
             return Ok(());
         };
-        let format = writer.format();
+        let format = file.writer.format();
         let fields = format.capabilities.fields;
         if !fields.contains(&Field::Records) || !fields.contains(&Field::Stretch) {
             return Ok(());
         }
-        let first = *self.first_stretch.get_or_insert(stretch);
+        let first = match self.first_scaling {
+            FirstScaling::Page(first) => first,
+            FirstScaling::NoPage => stretch,
+        };
+        self.first_scaling = FirstScaling::Page(first);
         let check = || {
             ensure!(
                 first == stretch && (stretch.is_none() || position.is_none()),
@@ -220,12 +339,13 @@ impl Input<'_> {
     /// Pages of the output.
     fn output_pages(&self) -> usize {
         let own = self.reader.pages().len();
-        self.position.map_or(own, |position| position.pages)
+        self.position.map_or(own, |position| position.pages_of_all)
     }
 
-    /// The number of a page in the output or, if that has the pages of this input alone, in the file; counted from 1.
+    /// The number of a page, counted from 1. It is its number in the file, or in the output if that has the pages of several
+    /// inputs.
     pub fn page_number(&self, header: &PageHeader) -> usize {
-        self.position.map_or(0, |position| position.before) + header.page + 1
+        self.position.map_or(0, |position| position.pages_before) + header.page + 1
     }
 
     /// The header of the page at `index` among the selected pages, which becomes the decoder's current page.
@@ -240,12 +360,12 @@ impl Input<'_> {
             format: self.reader.format(),
             metadata,
             diagnostics,
-            decoder: DecoderWays {
+            decoder: DecoderCapabilities {
                 packed: self.reader.gives_packed(),
                 blocks: self.reader.gives_blocks(),
                 rows: self.reader.gives_rows(),
-                file_bytes: self.source.len(),
             },
+            file_bytes: self.source.len(),
         })
     }
 }

@@ -5,8 +5,9 @@ use super::done::Done;
 use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
 use super::stack::SharedStatistics;
-use super::{Resources, check_page, with_fallback};
-use crate::formats::{PageSurvey, Reader, Writer};
+use super::{Resources, RunRecord, check_page, with_fallback};
+use crate::formats::{Format, Reader, Writer};
+use crate::image::Shape;
 use crate::ops::{Operation, chain};
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
@@ -47,74 +48,39 @@ fn process_once(
     resources: &Resources,
 ) -> Result<Done> {
     let target = output.create()?;
+    let cannot_write = || cannot_write(&output.path);
     let files = Files {
         verb: chain::verb(ops),
         resources,
         passes: Passes::default(),
     };
-    let cannot_write = || cannot_write(&output.path);
-    let mut pages = Vec::new();
-    let mut counts = Vec::with_capacity(inputs.len());
-    let mut skipped = Vec::new();
-    let mut format = output.format;
-    for input in inputs {
-        files.visit(input, None, |file| {
-            let messages = file.messages;
-            let surveys = file.reader.surveys();
-            let surveys = surveys.with_context(|| messages.cannot_read())?;
-            let left_out = file.reader.left_out();
-            skipped.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
-            let format = *format.get_or_insert(file.reader.format());
-            for page in &surveys {
-                check_page(ops, page.shape, Some(output), messages)?;
-                ((format.check_name)(&output.path, &page.shape)).with_context(cannot_write)?;
-                let output_depth = chain::output_depth(ops, page.shape.depth);
-                pages.push(PageSurvey {
-                    shape: output.largest_output(page.shape, output_depth),
-                    ..*page
-                });
-            }
-            counts.push(surveys.len());
-            Ok(())
-        })?;
-    }
-    let format = format
-        .context("there is no input")
-        .with_context(cannot_write)?;
-    let writer =
-        Writer::new(format, &output.options, &target, &pages).with_context(cannot_write)?;
-    let written = Output {
-        destination: output,
-        file: Some((&target, writer)),
-        first_stretch: None,
-    };
-    let mut job = Job::new(ops, Some(written), resources, pages.len());
-    for warning in skipped {
+    let survey = files.survey(ops, inputs, output)?;
+    let writer = Writer::new(
+        survey.format,
+        &output.options,
+        &target,
+        &survey.output_pages,
+    );
+    let writer = writer.with_context(cannot_write)?;
+    let file = Output::to_file(output, &target, writer);
+    let mut job = Job::new(ops, Some(file), resources, survey.output_pages.len());
+    for warning in survey.warnings {
         job.diagnostics.add_about_file(Some(warning));
     }
-    let before = counts.iter().scan(0, |before, count| {
-        let position = OutputPosition {
-            before: *before,
-            pages: pages.len(),
-        };
-        *before += count;
-        Some(position)
-    });
-    let position: Vec<OutputPosition> = before.collect();
     let mut shared = SharedStatistics::default();
-    for step in SharedStatistics::steps(ops) {
-        for (input, position) in inputs.iter().zip(&position) {
+    for operation in SharedStatistics::operations(ops) {
+        for (input, position) in inputs.iter().zip(&survey.positions) {
             files.visit(input, Some(*position), |file| {
-                shared.add(step, &mut job, file)
+                shared.add(operation, &mut job, file)
             })?;
         }
     }
     let mut damage = None;
-    for ((input, position), count) in inputs.iter().zip(&position).zip(&counts) {
+    for (input, position) in inputs.iter().zip(&survey.positions) {
         files.visit(input, Some(*position), |file| {
             let pages = file.reader.pages().len();
             ensure!(
-                pages == *count,
+                pages == position.pages,
                 "{}: {CHANGED}",
                 file.messages.cannot_read()
             );
@@ -125,13 +91,9 @@ fn process_once(
             Ok(())
         })?;
     }
-    job.record_writing();
-    let (mut done, length) = job.finish(pages[0].shape, damage);
-    let traffic = target
-        .commit(length.unwrap_or(0))
-        .with_context(cannot_write)?;
-    done.timeline.encoded(&traffic);
-    Ok(done)
+    let (first_shape, _) = survey.output_pages[0];
+    let finished = job.finish(first_shape, damage);
+    finished.commit(output, target, None, RunRecord::NONE.announce)
 }
 
 /// The inputs, which are opened several times and must not change meanwhile.
@@ -141,7 +103,65 @@ struct Files<'a> {
     passes: Passes,
 }
 
+/// What the headers of all inputs say.
+struct Survey {
+    /// The format of the output.
+    format: &'static Format,
+    /// The largest shape of each page of the output, and the bytes of its metadata.
+    output_pages: Vec<(Shape, u64)>,
+    /// The position of each input's pages in the output.
+    positions: Vec<OutputPosition>,
+    /// Warnings about the files.
+    warnings: Vec<String>,
+}
+
 impl Files<'_> {
+    /// Opens each file once, and checks its pages against the operations and the output.
+    fn survey(
+        &self,
+        ops: &[&dyn Operation],
+        inputs: &[StackInput],
+        output: &Destination,
+    ) -> Result<Survey> {
+        let cannot_write = || cannot_write(&output.path);
+        let mut format = output.format;
+        let (mut output_pages, mut positions) = (Vec::new(), Vec::new());
+        let mut warnings = Vec::new();
+        for input in inputs {
+            self.visit(input, None, |file| {
+                let messages = file.messages;
+                let surveys = file.reader.surveys();
+                let surveys = surveys.with_context(|| messages.cannot_read())?;
+                let left_out = file.reader.left_out();
+                warnings.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
+                positions.push(OutputPosition {
+                    pages_before: output_pages.len(),
+                    pages: surveys.len(),
+                    pages_of_all: 0,
+                });
+                let format = *format.get_or_insert(file.reader.format());
+                for (shape, metadata_bytes) in surveys {
+                    check_page(ops, shape, Some(output), messages)?;
+                    (format.check_name(&output.path, &shape)).with_context(cannot_write)?;
+                    let output_depth = chain::output_depth(ops, shape.depth);
+                    let output_shape = output.largest_output(shape, output_depth);
+                    output_pages.push((output_shape, metadata_bytes));
+                }
+                Ok(())
+            })?;
+        }
+        for position in &mut positions {
+            position.pages_of_all = output_pages.len();
+        }
+        let format = format.context("there is no input");
+        Ok(Survey {
+            format: format.with_context(cannot_write)?,
+            output_pages,
+            positions,
+            warnings,
+        })
+    }
+
     /// Opens a file, calls `work` with it, and checks that it is the one that an earlier pass saw.
     fn visit(
         &self,

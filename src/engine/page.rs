@@ -5,27 +5,38 @@ mod rows;
 
 use super::done::PageResult;
 use super::errors::cannot_write;
-use super::job::{Input, Job};
-use super::plan::{Bands, InputDepth, Plan};
+use super::job::{EncodedPage, Input, Job};
+use super::plan::{InputConversion, Plan, Traversal};
 use super::stack::SharedStatistics;
 use crate::engine::executor::{PageWork, Pixels};
 use crate::formats;
 use crate::formats::gpu::decode::Decoded;
-use crate::image::metadata::{Metadata, Stretch};
+use crate::image::Image;
+use crate::image::metadata::{Diagnostics, Metadata, Stretch};
 use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, SampleTypes, Statistic, Statistics, Summary};
-use crate::timing::Timeline;
+use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result, bail, ensure};
 use outliers::Spread;
 use rows::FirstPass;
 
-/// A page as the steps are given it.
-enum PageInput {
-    /// Decoded, on the host or on a GPU.
+/// A page while it is processed.
+struct PageRun<'p> {
+    /// What will happen to it. It is replaced if the pixels contradict the header, or memory does not hold a band.
+    plan: Plan<'p>,
+    /// What the user should know of the run, beside the diagnostics of the plan.
+    diagnostics: Diagnostics,
+    /// The time of reading its header, and of decoding it, until that is recorded.
+    decoder: CodecClock,
+}
+
+/// The pixels or the numbers of a page that has been read.
+enum LoadedPage {
+    /// The pixels, on the host or on a GPU.
     Whole(Pixels),
-    /// The numbers of its blocks, which were found while it was decoded.
+    /// The result of the operation, which ran on blocks of rows while they were decoded.
     Numbers(Executed<Pixels>),
-    /// Checked and measured; its bands of rows come from a second pass.
+    /// The result of the first pass over its rows; a second pass processes them.
     Rows(FirstPass),
 }
 
@@ -33,100 +44,112 @@ impl<'a> Job<'a> {
     /// Processes the page at `index` among the selected pages of an input, from the decoder to the encoder.
     ///
     /// # Errors
-    /// A page that cannot be read, processed or written; the sentence names the file.
+    /// A page that cannot be read, processed or written; the message names the file.
     pub fn run_page(
         &mut self,
         input: &mut Input,
         shared: &SharedStatistics,
         index: usize,
     ) -> Result<()> {
-        self.record_writing();
-        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
-        let mut plan = self.plan(input, shared, index)?;
-        let statistic = plan.statistic_of_bands();
-        let summary = match self.load(input, shared, &mut plan, statistic)? {
-            PageInput::Whole(pixels) => self.run_whole(input, &mut plan, pixels)?,
-            PageInput::Numbers(Executed { result, summary }) => {
-                self.keep_numbers(input, &plan, result)?;
+        self.record_previous_page();
+        let mut run = self.begin_page(input, shared, index)?;
+        let statistic = run.plan.first_pass_statistic();
+        let summary = match self.load(input, shared, &mut run, statistic)? {
+            LoadedPage::Whole(pixels) => self.run_whole(input, &mut run, pixels)?,
+            LoadedPage::Numbers(Executed { result, summary }) => {
+                self.keep_numbers(input, &run.plan, result)?;
                 summary
             }
-            PageInput::Rows(first) => self.run_rows(input, &mut plan, &first)?,
+            LoadedPage::Rows(first) => self.run_rows(input, &mut run, &first)?,
         };
-        self.finish_page(input, plan, summary);
+        self.finish_page(input, run, summary);
         Ok(())
     }
 
-    /// Measures the statistic of operation `step` in what the operations before it make of the page at `index` among the
-    /// selected pages; with the types of those samples.
+    /// Runs the operations before `operation` on the page at `index` among the selected pages, and measures the statistic of
+    /// `operation` on the result. Returns its sample types too.
     ///
     /// # Errors
-    /// A page that cannot be read or processed; the sentence names the file.
+    /// A page that cannot be read or processed; the message names the file.
     pub fn measure_page(
         &mut self,
         input: &mut Input,
         shared: &SharedStatistics,
-        step: usize,
+        operation: usize,
         index: usize,
     ) -> Result<(SampleTypes, Statistics)> {
-        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
-        let mut plan = self.plan(input, shared, index)?;
-        let (op, types) = (self.ops[step], plan.operations()[step].types);
-        let mut pixels = match self.load(input, shared, &mut plan, op.properties().statistic)? {
-            PageInput::Whole(pixels) => pixels,
-            PageInput::Rows(first) => return Ok((types, first.statistics)),
-            PageInput::Numbers(_) => bail!("numbers have no statistic"),
+        let mut run = self.begin_page(input, shared, index)?;
+        let (op, types) = (self.ops[operation], run.plan.operations()[operation].types);
+        let mut pixels = match self.load(input, shared, &mut run, op.properties().statistic)? {
+            LoadedPage::Whole(pixels) => pixels,
+            LoadedPage::Rows(first) => return Ok((types, first.statistics)),
+            LoadedPage::Numbers(_) => bail!("internal error: numbers have no statistic"),
         };
-        // Neither turning an image nor converting all of its samples to 16 bits changes what the first operation measures.
-        let before = match step {
+        // The first operation needs nothing before it: rotating an image does not change its statistic, and an operation that
+        // is bound to 8-bit statistics scales them itself when all samples become 16 bits.
+        let before = match operation {
             0 => &[],
-            _ => &plan.steps[..usize::from(plan.upright) + step],
+            _ => &run.plan.steps[..usize::from(run.plan.first_step_orients) + operation],
         };
         if !before.is_empty() {
-            pixels = self.change_depth(plan.input_depth, pixels)?;
+            pixels = self.convert_input(run.plan.input_conversion, pixels)?;
         }
         let measured = self.executor.measure(before, op.properties().statistic, pixels);
         let statistics = measured.map_err(|error| input.messages.add_context(error))?;
         Ok((types, statistics))
     }
 
-    /// Reads a page as its plan says. The plan changes where the pixels contradict the header, and where a faster way to
-    /// read them fails.
+    /// Plans the page at `index` among the selected pages of an input.
+    fn begin_page<'p>(
+        &mut self,
+        input: &mut Input,
+        shared: &'p SharedStatistics,
+        index: usize,
+    ) -> Result<PageRun<'p>>
+    where
+        'a: 'p,
+    {
+        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
+        let mut decoder = CodecClock::default();
+        let plan = decoder.run(|| self.plan(input, shared, index))?;
+        Ok(PageRun {
+            plan,
+            diagnostics: Diagnostics::default(),
+            decoder,
+        })
+    }
+
+    /// Reads a page as its plan says.
     fn load<'p>(
         &mut self,
         input: &mut Input,
         shared: &'p SharedStatistics,
-        plan: &mut Plan<'p>,
+        run: &mut PageRun<'p>,
         statistic: Statistic,
-    ) -> Result<PageInput>
+    ) -> Result<LoadedPage>
     where
         'a: 'p,
     {
-        if let Bands::Rows { .. } = plan.bands {
-            if let Some(first) = self.first_pass(input, shared, plan, statistic)? {
-                return Ok(PageInput::Rows(first));
-            }
-        }
-        if let Some(pixels) = self.decode_on_gpu(input, plan)? {
-            return Ok(PageInput::Whole(pixels));
-        }
-        if plan.bands == Bands::Blocks
-            && let Some(numbers) = self.run_on_blocks(input, plan)
+        if let Traversal::Rows { .. } = run.plan.traversal
+            && let Some(first) = self.first_pass(input, shared, run, statistic)?
         {
-            return Ok(PageInput::Numbers(numbers));
+            return Ok(LoadedPage::Rows(first));
         }
-        let image = input.reader.decode();
-        let image = image.with_context(|| input.messages.cannot_read())?;
-        if plan.header.decoder.packed {
-            let time = self.executor.timeline.codec_time();
-            self.executor.learn_decoding_time(&image.shape(), time);
+        if let Some(pixels) = self.decode_page_on_gpu(input, run)? {
+            return Ok(LoadedPage::Whole(pixels));
         }
-        self.record_decoding(input, plan);
-        if plan.header.metadata.maxval.is_some() {
-            let mut header = plan.header.clone();
+        if run.plan.traversal == Traversal::Blocks
+            && let Some(numbers) = self.run_on_blocks(input, run)
+        {
+            return Ok(LoadedPage::Numbers(numbers));
+        }
+        let image = self.decode_whole(input, run)?;
+        if run.plan.header.metadata.maxval.is_some() {
+            let mut header = run.plan.header.clone();
             header.metadata.check_maxval(image.samples());
-            self.plan_again(input, shared, plan, header.metadata.maxval)?;
+            self.plan_again(input, shared, run, header.metadata.maxval)?;
         }
-        Ok(PageInput::Whole(Pixels::Host(image)))
+        Ok(LoadedPage::Whole(Pixels::Host(image)))
     }
 
     /// Plans a page again if the largest value of its samples is not the one that its header names.
@@ -134,43 +157,46 @@ impl<'a> Job<'a> {
         &self,
         input: &Input,
         shared: &'p SharedStatistics,
-        plan: &mut Plan<'p>,
+        run: &mut PageRun<'p>,
         maxval: Option<u16>,
     ) -> Result<()>
     where
         'a: 'p,
     {
-        if plan.header.metadata.maxval == maxval {
+        if run.plan.header.metadata.maxval == maxval {
             return Ok(());
         }
-        let mut header = plan.header.clone();
+        let mut header = run.plan.header.clone();
         header.metadata.maxval = maxval;
-        let planned = self.plan_of(header, input, shared)?;
-        let before = std::mem::replace(plan, planned);
-        plan.bands = before.bands;
+        let mut plan = self.plan_header(header, input, shared)?;
+        // The page keeps to the traversal with which it was read.
+        plan.traversal = run.plan.traversal.clone();
+        run.plan = plan;
         Ok(())
     }
 
-    /// Decodes a page on the GPU that will run the steps. `None`: the host decodes it, since no GPU runs the steps, or for a
-    /// reason that a note gives.
-    fn decode_on_gpu(&mut self, input: &Input, plan: &mut Plan) -> Result<Option<Pixels>> {
+    /// Decodes a page on the GPU that will run the steps. Returns `None` if the host must decode it, because no GPU runs the
+    /// steps, or for a reason that a note gives.
+    fn decode_page_on_gpu(&mut self, input: &Input, run: &mut PageRun) -> Result<Option<Pixels>> {
+        let plan = &run.plan;
         if !plan.gpu_can_decode {
             return Ok(None);
         }
-        let messages = input.messages;
+        let add_context = |error| input.messages.add_context(error);
         let gpu = self
             .executor
             .decoding_gpu(&plan.steps, &plan.header.shape, plan.step_form);
-        let Some(gpu) = gpu.map_err(|error| messages.add_context(error))? else {
+        let Some(gpu) = gpu.map_err(add_context)? else {
             return Ok(None);
         };
-        let decoded = match input.reader.packed() {
+        let decoded = match run.decoder.run(|| input.reader.packed()) {
             Ok(packed) => {
+                let clock = std::mem::take(&mut run.decoder);
+                let traffic = input.source.traffic.take();
                 let timeline = &mut self.executor.timeline;
-                timeline.packed(packed.len() as u64, &input.source.traffic.take());
+                timeline.packed(clock, packed.len() as u64, &traffic);
                 let decoded = self.executor.decode_packed(packed, gpu);
-                self.executor.timeline.begin_codec();
-                decoded.map_err(|error| messages.add_context(error))?
+                decoded.map_err(add_context)?
             }
             Err(unsuited) => Decoded::Unsuited(unsuited),
         };
@@ -181,75 +207,92 @@ impl<'a> Job<'a> {
             }
             Decoded::Unsuited(unsuited) => {
                 let note = format!("decoded on the CPU instead of the GPU: {unsuited}");
-                plan.diagnostics.notes.push(note);
+                run.diagnostics.notes.push(note);
                 Ok(None)
             }
         }
     }
 
-    /// Finds the numbers of a page block by block. `None`: a GPU is to run the operation on the whole page; or a block
-    /// failed, which a note says, and what is wrong with the page is found when it is decoded as a whole.
-    fn run_on_blocks(&mut self, input: &Input, plan: &mut Plan) -> Option<Executed<Pixels>> {
-        let step = plan.steps.first()?;
-        let give = |take: &formats::BlockSink| input.reader.blocks(take);
-        let numbers = self.executor.run_on_blocks(step, &plan.header.shape, give);
+    /// Runs the operation on blocks of rows while they are decoded. Returns `None` if a GPU is to run it on the whole page, or
+    /// if a block failed: a note gives the reason, and decoding the page as a whole shows what is wrong with it.
+    fn run_on_blocks(&mut self, input: &Input, run: &mut PageRun) -> Option<Executed<Pixels>> {
+        let step = run.plan.steps.first()?;
+        let decoder = &mut run.decoder;
+        let decode_blocks =
+            |consume: &formats::BlockSink| decoder.run(|| input.reader.blocks(consume));
+        let shape = &run.plan.header.shape;
+        let numbers = self.executor.run_on_blocks(step, shape, decode_blocks);
         match numbers {
             Ok(Some(numbers)) => {
-                self.record_decoding(input, plan);
+                self.record_decoding(input, run);
                 Some(numbers)
             }
             Ok(None) => None,
             Err(error) => {
                 let note =
                     format!("decoded as a whole, because decoding it in blocks failed: {error:#}");
-                plan.diagnostics.notes.push(note);
+                run.diagnostics.notes.push(note);
                 None
             }
         }
     }
 
-    /// Records the time since the decoder began as that of decoding a page.
-    fn record_decoding(&mut self, input: &Input, plan: &Plan) {
-        let bytes = plan.header.shape.bytes() as u64;
-        let timeline = &mut self.executor.timeline;
-        timeline.decoded(bytes, &input.source.traffic.take());
+    /// Decodes a page on the host.
+    fn decode_whole(&mut self, input: &mut Input, run: &mut PageRun) -> Result<Image> {
+        let image = run.decoder.run(|| input.reader.decode());
+        let image = image.with_context(|| input.messages.cannot_read())?;
+        if run.plan.header.decoder.packed {
+            let time = run.decoder.time();
+            self.executor.learn_decoding_time(&image.shape(), time);
+        }
+        self.record_decoding(input, run);
+        Ok(image)
     }
 
-    /// Changes the depth of samples before the first step.
-    fn change_depth(&mut self, change: InputDepth, pixels: Pixels) -> Result<Pixels> {
-        if change == InputDepth::Kept {
+    /// Records the time of decoding a page.
+    fn record_decoding(&mut self, input: &Input, run: &mut PageRun) {
+        let clock = std::mem::take(&mut run.decoder);
+        let bytes = run.plan.header.shape.bytes() as u64;
+        let timeline = &mut self.executor.timeline;
+        timeline.decoded(clock, bytes, &input.source.traffic.take());
+    }
+
+    /// Converts samples before the first step.
+    fn convert_input(&mut self, conversion: InputConversion, pixels: Pixels) -> Result<Pixels> {
+        if conversion == InputConversion::None {
             return Ok(pixels);
         }
         let image = self.executor.to_host(pixels)?;
         Ok(Pixels::Host(
-            change.apply(image, &mut self.executor.timeline),
+            conversion.apply(image, &mut self.executor.timeline),
         ))
     }
 
     /// Runs the steps on a page that is in memory as a whole, and encodes the result or keeps its numbers.
-    fn run_whole(&mut self, input: &mut Input, plan: &mut Plan, pixels: Pixels) -> Result<Summary> {
-        let pixels = self.change_depth(plan.input_depth, pixels)?;
-        if let (Some(first), Pixels::Host(image)) = (plan.operations().first(), &pixels) {
+    fn run_whole(
+        &mut self,
+        input: &mut Input,
+        run: &mut PageRun,
+        pixels: Pixels,
+    ) -> Result<Summary> {
+        let pixels = self.convert_input(run.plan.input_conversion, pixels)?;
+        if let (Some(first), Pixels::Host(image)) = (run.plan.operations().first(), &pixels) {
             let diagnosed = first.op.diagnose(image, &first.types);
-            plan.diagnostics.warnings.extend(diagnosed.warnings);
-            plan.diagnostics.hints.extend(diagnosed.hints);
+            run.diagnostics.warnings.extend(diagnosed.warnings);
+            run.diagnostics.hints.extend(diagnosed.hints);
         }
-        let spread = Spread::measure(plan.operations(), &pixels);
-        let Executed { result, summary } = self.run_steps(input, plan, pixels)?;
-        plan.diagnostics
-            .warnings
-            .extend(summary.warnings.iter().cloned());
+        let spread = Spread::measure(run.plan.operations(), &pixels);
+        let Executed { result, summary } = self.run_steps(input, run, pixels)?;
+        let warnings = summary.warnings.iter().cloned();
+        run.diagnostics.warnings.extend(warnings);
         let outliers = spread.and_then(|spread| spread.hint(&summary.ranges));
-        plan.diagnostics.hints.extend(outliers);
+        run.diagnostics.hints.extend(outliers);
         match result {
             OpResult::Image(pixels) => {
-                let metadata = self.output_metadata(input, plan, summary.stretch)?;
-                self.encode(plan, pixels, metadata)?;
+                let metadata = self.output_metadata(input, run, summary.stretch)?;
+                self.encode(run, pixels, metadata)?;
             }
-            numbers => {
-                self.executor.timeline.begin_codec();
-                self.keep_numbers(input, plan, numbers)?;
-            }
+            numbers => self.keep_numbers(input, &run.plan, numbers)?,
         }
         Ok(summary)
     }
@@ -258,26 +301,23 @@ impl<'a> Job<'a> {
     fn run_steps(
         &mut self,
         input: &mut Input,
-        plan: &Plan,
+        run: &mut PageRun,
         pixels: Pixels,
     ) -> Result<Executed<Pixels>> {
         let messages = input.messages;
-        let bytes = plan.header.shape.bytes() as u64;
+        let bytes = run.plan.header.shape.bytes() as u64;
         let mut decode_again = |timeline: &mut Timeline| {
-            timeline.begin_codec();
-            let image = input.reader.decode();
+            let mut clock = CodecClock::default();
+            let image = clock.run(|| input.reader.decode());
             let image = image.with_context(|| messages.cannot_read())?;
-            timeline.decoded(bytes, &input.source.traffic.take());
+            timeline.decoded(clock, bytes, &input.source.traffic.take());
             Ok(image)
         };
         let work = PageWork {
-            steps: &plan.steps,
-            step_form: plan.step_form,
-            to_eight_bits: plan.to_eight_bits,
-            fit: plan.fit,
-            output_form: plan.output_form,
+            plan: &run.plan,
             pixels,
             decode_again: &mut decode_again,
+            notes: &mut run.diagnostics.notes,
             messages,
         };
         let mut executed = self.executor.run_set(vec![work]);
@@ -293,14 +333,12 @@ impl<'a> Job<'a> {
     fn output_metadata(
         &mut self,
         input: &Input,
-        plan: &mut Plan,
+        run: &mut PageRun,
         stretch: Option<Stretch>,
     ) -> Result<Metadata> {
-        let stretch = plan.recorded_stretch(stretch);
+        let stretch = run.plan.recorded_stretch(stretch);
         let stretch = stretch.with_context(|| input.messages.cannot_process())?;
-        let mut diagnostics = std::mem::take(&mut plan.diagnostics);
-        let metadata = plan.output_metadata(stretch, &mut diagnostics);
-        plan.diagnostics = diagnostics;
+        let metadata = run.plan.output_metadata(stretch, &mut run.diagnostics);
         if let Some(output) = &mut self.output {
             if stretch.is_some() {
                 output.check_stretch_field()?;
@@ -312,42 +350,41 @@ impl<'a> Job<'a> {
     }
 
     /// Adds a whole page to the output.
-    fn encode(&mut self, plan: &mut Plan, pixels: Pixels, metadata: Metadata) -> Result<()> {
-        let Some(output) = &mut self.output else {
-            return Ok(());
-        };
-        let Some((_, writer)) = &mut output.file else {
-            return Ok(());
+    fn encode(&mut self, run: &mut PageRun, pixels: Pixels, metadata: Metadata) -> Result<()> {
+        let output = self.output.as_mut();
+        let output = output.context("internal error: an image without an output")?;
+        let Some(file) = &mut output.file else {
+            bail!("internal error: a page that is only measured was processed");
         };
         let shape = pixels.shape();
-        let planned = plan.output_shape();
+        let planned = run.plan.output_shape();
         ensure!(
             shape == planned,
             "internal error: the plan gives {planned}, and the result has {shape}"
         );
-        let effect = plan.last_effect();
-        let diagnostics = &mut plan.diagnostics;
+        let effect = run.plan.last_effect();
+        let (writer, diagnostics) = (&mut file.writer, &mut run.diagnostics);
+        let mut clock = CodecClock::default();
         let written = match pixels {
             Pixels::Deflated(deflated) => {
-                self.executor.timeline.begin_codec();
-                writer.deflated(&deflated, metadata, effect, diagnostics)
+                clock.run(|| writer.deflated(&deflated, metadata, effect, diagnostics))
             }
             pixels => {
                 let image = self.executor.to_host(pixels)?;
-                self.executor.timeline.begin_codec();
-                writer.page(image, metadata, effect, diagnostics)
+                clock.run(|| writer.page(image, metadata, effect, diagnostics))
             }
         };
-        self.executor.timeline.unwritten = shape.bytes() as u64;
+        let bytes = shape.bytes() as u64;
+        file.last_page = Some(EncodedPage { clock, bytes });
         written.with_context(|| cannot_write(&output.destination.path))
     }
 
     /// Keeps the numbers that the operation gave for a page.
     ///
     /// # Errors
-    /// Bins that do not fit to those of the pages before.
+    /// Bins that do not match those of the pages before.
     fn keep_numbers(&mut self, input: &Input, plan: &Plan, result: OpResult<Pixels>) -> Result<()> {
-        let signed = plan.last_is_given_signed();
+        let signed = plan.last_input_is_signed();
         match result {
             OpResult::Totals(totals) => self.results.totals.push(Totals {
                 page: plan.header.page + 1,
@@ -360,29 +397,29 @@ impl<'a> Job<'a> {
                 let added = self.results.add_counts(counts);
                 added.with_context(|| input.messages.cannot_process())?;
             }
-            OpResult::Image(_) => bail!("an image is no number"),
+            OpResult::Image(_) => bail!("internal error: an image instead of numbers"),
         }
         Ok(())
     }
 
-    /// Keeps what the user should know of a page that has been processed.
-    fn finish_page(&mut self, input: &Input, mut plan: Plan, summary: Summary) {
-        if self.first_plan.is_empty() {
-            plan.device.clone_from(&self.executor.device_line);
-            self.first_plan = plan.to_string();
+    /// Keeps the result of a page that has been processed.
+    fn finish_page(&mut self, input: &Input, run: PageRun, summary: Summary) {
+        if self.first_plan.is_none() {
+            self.first_plan = Some(run.plan.text(&self.executor.device_line));
         }
         let page = PageResult {
-            page: input.page_number(&plan.header),
-            shape: plan.header.shape,
-            signed: plan.header.metadata.signed,
+            page: input.page_number(&run.plan.header),
+            shape: run.plan.header.shape,
+            signed: run.plan.header.metadata.signed,
             print_ranges: summary.announces,
             ranges: summary.ranges,
         };
-        let mut diagnostics = plan.diagnostics;
+        let mut diagnostics = run.diagnostics;
         diagnostics.notes.extend(input.reader.fallbacks());
         if !page.ranges.is_empty() {
             diagnostics.notes.push(page.range_message());
         }
+        self.diagnostics.add(page.page, run.plan.diagnostics);
         self.diagnostics.add(page.page, diagnostics);
         self.results.pages.push(page);
     }

@@ -1,6 +1,5 @@
 //! The plan of a page: everything that will happen to it, decided from its header before a pixel is read. A plan is plain
-//! data and prints as text. The sample types, the metadata, the warnings, and how the page passes through memory are decided
-//! here and nowhere else.
+//! data and prints as text. It decides the sample types, the metadata, the warnings, and how the page is traversed.
 
 mod depth;
 mod metadata;
@@ -10,7 +9,7 @@ use super::destination::Destination;
 use super::stack::SharedStatistics;
 use super::task::{Form, Task, device_work};
 use crate::formats::gpu::decode;
-use crate::formats::{Bands as RowBands, Format, Writer};
+use crate::formats::{Bands as EncoderBands, Format, Writer};
 use crate::gpu::Devices;
 use crate::image::metadata::{Alpha, Diagnostics, Effect, Metadata};
 use crate::image::number::Number;
@@ -20,19 +19,19 @@ use crate::ops::symmetry::Symmetry;
 use crate::ops::{self, Access, Operation, SampleTypes, Statistic, Summary, chain};
 use anyhow::{Result, ensure};
 
-pub use depth::InputDepth;
+pub use depth::InputConversion;
 
-/// Bytes of a page from which on its numbers are found block by block.
-const LEAST_IN_BLOCKS: usize = 4 << 20;
+/// Pages of at least this many bytes are summed block by block.
+const MIN_BYTES_FOR_BLOCKS: usize = 4 << 20;
 
-/// Bytes of a page from which on it is processed in bands of rows, where memory is short.
-const LEAST_IN_ROWS: usize = 2 << 20;
+/// Pages of at least this many bytes are processed in bands of rows, if that is asked for or memory is short.
+const MIN_BYTES_FOR_ROWS: usize = 2 << 20;
 
-/// Pixels of a page from which on a GPU compresses it, after the GPU has changed or reduced the result of the steps.
-const LEAST_TO_COMPRESS: usize = 1 << 20;
+/// A GPU compresses pages of at least this many pixels if it has converted or reduced the result of the steps.
+const MIN_PIXELS_TO_COMPRESS: usize = 1 << 20;
 
 /// Bytes of a band of rows for each thread.
-const BAND_OF_A_THREAD: usize = 1 << 20;
+const BAND_BYTES_PER_THREAD: usize = 1 << 20;
 
 /// A page as its header describes it.
 #[derive(Clone, Debug)]
@@ -49,21 +48,21 @@ pub struct PageHeader {
     pub metadata: Metadata,
     /// Which of its metadata cannot be kept.
     pub diagnostics: Diagnostics,
-    /// The ways in which its decoder can give it.
-    pub decoder: DecoderWays,
+    /// How its decoder can return it.
+    pub decoder: DecoderCapabilities,
+    /// Bytes of the file.
+    pub file_bytes: u64,
 }
 
-/// The ways in which a decoder can give a page, other than as a whole.
+/// How a decoder can return a page, other than as a whole.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DecoderWays {
+pub struct DecoderCapabilities {
     /// Compressed, for a GPU to decode.
     pub packed: bool,
     /// In blocks of whole rows, in any order and on any thread.
     pub blocks: bool,
     /// In rows from top to bottom.
     pub rows: bool,
-    /// Bytes of the file.
-    pub file_bytes: u64,
 }
 
 /// What the plans of all pages of a file have in common.
@@ -78,7 +77,7 @@ pub struct FilePlan<'a> {
     /// Pages of the output.
     pub pages: usize,
     /// Whether the metadata of the input describe all pages of the output and no others.
-    pub whole: bool,
+    pub describes_all_pages: bool,
     /// Whether pages are processed in bands of rows, where that is possible.
     pub row_bands: bool,
 }
@@ -88,43 +87,44 @@ pub struct FilePlan<'a> {
 pub struct Plan<'a> {
     /// The page as its header describes it.
     pub header: PageHeader,
-    /// The change of depth before the first step.
-    pub input_depth: InputDepth,
-    /// The steps in order, each with the types of its samples. With `--auto-orient` the first one turns the page upright.
+    /// The conversion of samples before the first step.
+    pub input_conversion: InputConversion,
+    /// The steps in order, each with the types of its samples. With `--auto-orient` the first one rotates the page upright.
     pub steps: Vec<Task<'a>>,
-    /// Whether the first step turns the page upright.
-    pub upright: bool,
+    /// Whether the first step rotates the page upright.
+    pub first_step_orients: bool,
     /// The shape that the first step is given.
-    pub prepared: Shape,
-    /// The shape of the result before `fit`; that of the last step's input for numbers.
-    pub result: Shape,
-    /// The largest of the 16-bit samples that become 8 bits after the last step, if they do.
+    pub first_input_shape: Shape,
+    /// The shape of the result before `fit`. For numbers, it is that of the last step's input.
+    pub result_shape: Shape,
+    /// The largest value of the 16-bit samples that are converted to 8 bits after the last step, if they are.
     pub to_eight_bits: Option<u16>,
     /// The reduction of the result, if it makes the image smaller.
     pub fit: Option<Fit>,
     /// How the page passes through memory.
-    pub bands: Bands,
+    pub traversal: Traversal,
     /// Whether a GPU that runs the steps can decode the page too.
     pub gpu_can_decode: bool,
     /// The form in which a GPU returns the result of the last step.
     pub step_form: Form,
     /// The form in which a GPU returns the output.
     pub output_form: Form,
-    /// The device that will run the steps by today's estimate, and why.
-    pub device: String,
+    /// The device that will run the steps by the current estimate, and why.
+    pub device_line: String,
     /// What the user should know before anything is done.
     pub diagnostics: Diagnostics,
-    /// The metadata after all steps but the last, and the shape, at its stored depth, that they describe.
+    /// The metadata after all steps but the last.
     metadata: Metadata,
-    described: Shape,
+    /// The shape that `metadata` describe, at the depth that the file stores.
+    described_shape: Shape,
     output: Option<&'a Destination>,
     pages: usize,
-    whole: bool,
+    describes_all_pages: bool,
 }
 
 /// How a page passes through memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bands {
+pub enum Traversal {
     /// As a whole.
     Whole,
     /// In blocks of whole rows, in any order and on all threads: for numbers that need no statistic.
@@ -134,8 +134,8 @@ pub enum Bands {
     Rows {
         /// Rows of a band.
         rows: usize,
-        /// How the encoder takes them.
-        encoder: RowBands,
+        /// Which rows the encoder needs.
+        encoder: EncoderBands,
     },
 }
 
@@ -143,7 +143,7 @@ pub enum Bands {
 ///
 /// # Errors
 /// A page that the operations can neither keep nor change.
-pub fn plan<'a>(
+pub fn plan_page<'a>(
     header: PageHeader,
     file: &FilePlan<'a>,
     writer: Option<&Writer>,
@@ -151,11 +151,12 @@ pub fn plan<'a>(
 ) -> Result<Plan<'a>> {
     let FilePlan { ops, output, .. } = *file;
     let mut diagnostics = header.diagnostics.clone();
-    let warning = alpha_warning(ops, &header.metadata, &header.shape)?;
+    let warning = check_extra_channel(ops, &header.metadata, &header.shape)?;
     diagnostics.warnings.extend(warning);
-    let input_depth = InputDepth::choose(output, &header.metadata, header.shape.depth, ops);
-    let prepared = Shape {
-        depth: input_depth.output(header.shape.depth),
+    let input_conversion =
+        InputConversion::choose(output, &header.metadata, header.shape.depth, ops);
+    let first_input_shape = Shape {
+        depth: input_conversion.output(header.shape.depth),
         ..header.shape
     };
     let format = writer.map(Writer::format);
@@ -163,66 +164,68 @@ pub fn plan<'a>(
         .filter(|output| output.auto_orient)
         .and(header.metadata.orientation)
         .and_then(Symmetry::upright);
-    let steps = steps(&header, file, upright, prepared, format);
-    let mut result = prepared;
-    let first = usize::from(upright.is_some());
+    let steps = steps(&header, file, upright, first_input_shape, format);
+    let mut result_shape = first_input_shape;
+    let first_operation = usize::from(upright.is_some());
     for (index, step) in steps.iter().enumerate() {
-        // Only here is it known whether the page is turned upright. The first operation is asked about samples as the
-        // file stores them: `prepared` may have another depth.
-        let asked = Shape {
-            depth: if index <= first {
-                header.shape.depth
-            } else {
-                result.depth
-            },
-            ..result
+        // The operations were checked when the file was opened, but only here is it known whether the page is rotated first.
+        // The first operation is asked about samples as the file stores them: `first_input_shape` may have another depth.
+        let depth = if index <= first_operation {
+            header.shape.depth
+        } else {
+            result_shape.depth
         };
-        ops::check(step.op, &asked)?;
-        result = chain::output(step.op, result);
+        ops::check(step.op, &Shape {
+            depth,
+            ..result_shape
+        })?;
+        result_shape = chain::output(step.op, result_shape);
     }
     let mut plan = Plan {
         gpu_can_decode: gpu_can_decode(&header, output),
-        step_form: step_form(output, writer, &prepared),
+        step_form: step_form(output, writer, &first_input_shape),
         output_form: Form::Samples,
         metadata: header.metadata.clone(),
-        described: header.shape,
+        described_shape: header.shape,
         header,
-        input_depth,
+        input_conversion,
         steps,
-        upright: upright.is_some(),
-        prepared,
-        result,
+        first_step_orients: upright.is_some(),
+        first_input_shape,
+        result_shape,
         to_eight_bits: None,
         fit: output
             .and_then(|output| output.fit)
-            .filter(|fit| fit.output(result) != result),
-        bands: Bands::Whole,
-        device: String::new(),
+            .filter(|fit| fit.output(result_shape) != result_shape),
+        traversal: Traversal::Whole,
+        device_line: String::new(),
         diagnostics,
         output,
         pages: file.pages,
-        whole: file.whole,
+        describes_all_pages: file.describes_all_pages,
     };
     plan.update_metadata_between_steps();
-    plan.to_eight_bits = depth::to_eight_bits(output, &plan.metadata, result.depth);
+    plan.to_eight_bits = depth::to_eight_bits(output, &plan.metadata, result_shape.depth);
     if plan.to_eight_bits.is_some() {
-        plan.result.depth = Depth::Eight;
+        plan.result_shape.depth = Depth::Eight;
     }
-    plan.choose_bands(file.row_bands, writer);
+    plan.choose_traversal(file.row_bands, writer);
     plan.output_form = output_form(writer, &plan.output_shape());
-    plan.device = devices.foresee(&device_work(&plan.steps, &plan.prepared, plan.step_form));
+    let work = device_work(&plan.steps, &plan.first_input_shape, plan.step_form);
+    plan.device_line = devices.foresee(&work);
     Ok(plan)
 }
 
 impl<'a> Plan<'a> {
-    /// The operations that were asked for: the steps but for the one that turns the page upright.
+    /// The operations that were asked for: all steps except the one that rotates the page upright.
     pub fn operations(&self) -> &[Task<'a>] {
-        &self.steps[usize::from(self.upright)..]
+        &self.steps[usize::from(self.first_step_orients)..]
     }
 
     /// The shape of the output.
     pub fn output_shape(&self) -> Shape {
-        self.fit.map_or(self.result, |fit| fit.output(self.result))
+        let result = self.result_shape;
+        self.fit.map_or(result, |fit| fit.output(result))
     }
 
     /// The effect of the last operation.
@@ -231,8 +234,8 @@ impl<'a> Plan<'a> {
         last.map_or(Effect::Numbers, |step| step.op.properties().effect)
     }
 
-    /// The ranges that the last operation scaled values from; none if it scaled none: those of an operation before it are
-    /// not ranges of the samples that become 8 bits.
+    /// The ranges that the last operation scaled values from; none if it scaled none. Ranges of earlier operations do not apply
+    /// to the samples that are converted to 8 bits.
     pub fn scaled_ranges<'s>(&self, summary: &'s Summary) -> &'s [(Number, Number)] {
         match self.last_effect() {
             Effect::Values => &summary.ranges,
@@ -240,52 +243,49 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The statistic that the first of two passes measures.
-    pub fn statistic_of_bands(&self) -> Statistic {
+    /// The statistic that the first pass measures, for a page in bands of rows.
+    pub fn first_pass_statistic(&self) -> Statistic {
         let Some(step) = self.steps.last() else {
             return Statistic::None;
         };
-        match (step.op.properties().statistic, step.statistics) {
-            // For a warning about the range that is given.
-            (Statistic::None, _) if step.op.properties().effect == Effect::Values => {
-                Statistic::MinMax
-            }
-            (wanted, None) => wanted,
-            (_, Some(_)) => Statistic::None,
+        if step.op.properties().statistic == Statistic::None && step.op.properties().effect == Effect::Values {
+            // A range was given. The minimum and maximum show whether to warn about it.
+            return Statistic::MinMax;
         }
+        step.statistic()
     }
 
     /// Whether the last operation is given signed samples.
-    pub fn last_is_given_signed(&self) -> bool {
+    pub fn last_input_is_signed(&self) -> bool {
         let last = self.steps.last();
         last.map_or(self.header.metadata.signed, |step| step.types.read.signed)
     }
 
-    /// Chooses how the page passes through memory; a warning says why it does not in bands of rows where `--low-memory`
-    /// asks for them.
-    fn choose_bands(&mut self, row_bands: bool, writer: Option<&Writer>) {
+    /// Chooses how the page passes through memory. If `--low-memory` asks for bands of rows and the page cannot be processed so,
+    /// a warning gives the reason.
+    fn choose_traversal(&mut self, row_bands: bool, writer: Option<&Writer>) {
         let bytes = self.header.shape.bytes();
-        if bytes >= LEAST_IN_BLOCKS && self.can_be_in_blocks() {
-            self.bands = Bands::Blocks;
+        if bytes >= MIN_BYTES_FOR_BLOCKS && self.can_be_in_blocks() {
+            self.traversal = Traversal::Blocks;
         } else if row_bands {
             match self.row_bands(writer) {
-                Ok(bands) if bytes >= LEAST_IN_ROWS => self.bands = bands,
+                Ok(bands) if bytes >= MIN_BYTES_FOR_ROWS => self.traversal = bands,
                 Ok(_) => {}
-                Err(why) => self.is_whole_because(why),
+                Err(reason) => {
+                    let warning = self.whole_image_warning(reason);
+                    self.diagnostics.warnings.extend(warning);
+                }
             }
         }
     }
 
-    /// Has the page in memory as a whole, for a reason which a warning gives if `--low-memory` was asked for.
-    pub fn is_whole_because(&mut self, why: &str) {
-        self.bands = Bands::Whole;
-        if self.output.is_some_and(|output| output.low_memory) {
-            let warning = format!("--low-memory: the whole image is in memory because {why}");
-            self.diagnostics.warnings.push(warning);
-        }
+    /// The warning that the whole page is in memory although `--low-memory` was asked for.
+    pub fn whole_image_warning(&self, reason: &str) -> Option<String> {
+        let low_memory = self.output.is_some_and(|output| output.low_memory);
+        low_memory.then(|| format!("--low-memory: the whole image is in memory because {reason}"))
     }
 
-    /// Whether the numbers of blocks can be joined to those of the page.
+    /// Whether the numbers of blocks can be merged into those of the page.
     fn can_be_in_blocks(&self) -> bool {
         let [step] = &self.steps[..] else {
             return false;
@@ -299,24 +299,26 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// Why it must be in memory as a whole.
-    fn row_bands(&self, writer: Option<&Writer>) -> Result<Bands, &'static str> {
+    fn row_bands(&self, writer: Option<&Writer>) -> Result<Traversal, &'static str> {
         let shape = self.header.shape;
         let [step] = &self.steps[..] else {
-            return Err(match self.upright {
-                true if self.steps.len() == 2 => "--auto-orient rotates it",
-                _ => "several verbs are applied",
+            let only_orients = self.first_step_orients && self.steps.len() == 2;
+            return Err(if only_orients {
+                "--auto-orient rotates it"
+            } else {
+                "several verbs are applied"
             });
         };
         let encoder = match writer {
-            Some(writer) => writer.bands(&self.result),
-            None if self.output.is_some() => Some(RowBands {
+            Some(writer) => writer.bands(&self.result_shape),
+            None if self.output.is_some() => Some(EncoderBands {
                 unit: 1,
                 trial: Vec::new(),
             }),
-            None => return Err("numbers are found in the whole page"),
+            None => return Err("numbers need the whole page"),
         };
         let encoder = encoder.ok_or("the output format needs whole images")?;
-        if !keeps_rows(step.op) {
+        if mixes_rows(step.op) {
             return Err("it moves pixels from row to row");
         }
         if needs_all_wide_samples(step.op, &shape) {
@@ -328,28 +330,28 @@ impl<'a> Plan<'a> {
         if !self.header.decoder.rows {
             return Err("its rows cannot be read in order");
         }
-        let row = shape.row() * shape.depth.bytes();
-        let band = BAND_OF_A_THREAD * rayon::current_num_threads();
-        let rows = band.div_ceil(encoder.unit * row) * encoder.unit;
-        Ok(Bands::Rows { rows, encoder })
+        let row_bytes = shape.row() * shape.depth.bytes();
+        let band_bytes = BAND_BYTES_PER_THREAD * rayon::current_num_threads();
+        let rows = band_bytes.div_ceil(encoder.unit * row_bytes) * encoder.unit;
+        Ok(Traversal::Rows { rows, encoder })
     }
 }
 
-/// The steps for a page: the symmetry that turns it `upright`, and the operations, each with its types and the statistic
-/// that pages share.
+/// The steps for a page: the symmetry that rotates it `upright`, and the operations. Each has its types and the statistic that
+/// pages share.
 fn steps<'a>(
     header: &PageHeader,
     file: &FilePlan<'a>,
     upright: Option<&'a Symmetry>,
-    prepared: Shape,
+    first_input_shape: Shape,
     format: Option<&'static Format>,
 ) -> Vec<Task<'a>> {
     let metadata = &header.metadata;
     let mut steps = Vec::with_capacity(file.ops.len() + 1);
-    steps.extend(upright.map(|symmetry| Task::plain(symmetry, &prepared)));
+    steps.extend(upright.map(|symmetry| Task::plain(symmetry, &first_input_shape)));
     let wanted = file.output.and_then(|output| output.depth);
     let format_has_sign = format.is_none_or(|format| format.capabilities.signed);
-    let mut depth = prepared.depth;
+    let mut depth = first_input_shape.depth;
     let mut values = metadata.values(header.shape.depth);
     let mut window = metadata.window;
     let mut stretch = metadata.stretch.clone().and_then(Result::ok);
@@ -379,7 +381,7 @@ fn steps<'a>(
         }
         values = Values {
             depth,
-            // As in a file between the two: the sign is meaningless once values are scaled.
+            // As in a file between the two steps: the sign means nothing once values are scaled.
             signed: match op.properties().effect {
                 Effect::Values => types.written.signed,
                 _ => values.signed,
@@ -388,36 +390,38 @@ fn steps<'a>(
         steps.push(Task {
             op: *op,
             types,
-            statistics: file.shared.of((index, *op), &types, header.channel),
+            statistics: file.shared.get(index, *op, &types, header.channel),
         });
     }
     steps
 }
 
-/// Whether a GPU that runs the steps can decode the page too: its format is such, it is large enough, and its samples need
-/// no change or check on the host.
+/// Whether a GPU that runs the steps can decode the page too: its format allows it, it is large enough, and its samples need no
+/// conversion or check on the host.
 fn gpu_can_decode(header: &PageHeader, output: Option<&Destination>) -> bool {
-    let wider = |output: &Destination| {
-        let wanted = output.depth.map_or(0, Depth::bits);
-        output.auto_orient || wanted > header.shape.depth.bits()
+    let needs_host = |output: &Destination| {
+        let output_bits = output.depth.map_or(0, Depth::bits);
+        output.auto_orient || output_bits > header.shape.depth.bits()
     };
     header.decoder.packed
         && header.shape.pixels() >= decode::MIN_PIXELS
-        && header.decoder.file_bytes >= decode::MIN_BYTES
+        && header.file_bytes >= decode::MIN_BYTES
         && header.metadata.maxval.is_none()
-        && !output.is_some_and(wider)
+        && !output.is_some_and(needs_host)
 }
 
-/// The form in which a GPU returns the output: deflated for a large PNG. The host compresses a small one sooner.
+/// The form in which a GPU returns the output: deflated for a large PNG. The host compresses a small one in less time.
 fn output_form(writer: Option<&Writer>, shape: &Shape) -> Form {
     match writer {
-        Some(writer) if writer.is_for_gpu() && shape.pixels() >= LEAST_TO_COMPRESS => Form::Png,
+        Some(writer) if writer.is_for_gpu() && shape.pixels() >= MIN_PIXELS_TO_COMPRESS => {
+            Form::Png
+        }
         _ => Form::Samples,
     }
 }
 
-/// The form in which a GPU returns the result of the steps: it stays there if its samples still need a change, and is
-/// deflated if the output is a PNG.
+/// The form in which a GPU returns the result of the steps. It stays there if its samples still need a conversion or a
+/// reduction, and is deflated if the output is a PNG.
 fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shape) -> Form {
     let depth = output.and_then(|output| output.depth);
     let loses_bits = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
@@ -430,32 +434,32 @@ fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shap
     }
 }
 
-/// Whether the rows of an operation's result depend on the same rows of its input alone.
-fn keeps_rows(op: &dyn Operation) -> bool {
+/// Whether the rows of an operation's result depend on other rows of its input.
+fn mixes_rows(op: &dyn Operation) -> bool {
     match op.properties().access {
-        Access::Pointwise => true,
-        Access::Permutation(map) => !map.transposed && !map.mirror_y,
-        Access::Reduction | Access::Region(_) | Access::WholeImage => false,
+        Access::Permutation(map) => map.transposed || map.mirror_y,
+        Access::Region(_) | Access::WholeImage => true,
+        Access::Pointwise | Access::Reduction => false,
     }
 }
 
-/// Whether an operation finds something in all samples of 32 bits that it does not find in bands.
+/// Whether an operation on samples of 32 or 64 bits needs all of them at once, because the statistics of bands cannot be
+/// merged.
 fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
-    let measured =
-        op.properties().statistic == Statistic::MinMax && op.gpu_obstacle(shape).is_none();
+    let merges = op.properties().statistic == Statistic::MinMax && op.gpu_obstacle(shape).is_none();
     shape.depth.is_wide()
         && match op.properties().effect {
             Effect::Moves(_) | Effect::Cropped { .. } | Effect::Kept => false,
-            Effect::Values => !measured,
+            Effect::Values => !merges,
             _ => true,
         }
 }
 
-/// A warning about operations whose result may surprise on pages with this metadata.
+/// Checks the operations against the meaning of the last channel. Returns a warning if the result may surprise.
 ///
 /// # Errors
 /// A channel that the operations can neither keep nor change.
-fn alpha_warning(
+fn check_extra_channel(
     ops: &[&dyn Operation],
     metadata: &Metadata,
     shape: &Shape,

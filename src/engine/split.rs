@@ -4,9 +4,7 @@ use super::done::Warning;
 use super::errors::Messages;
 use super::job::{Input, Job, Output};
 use super::stack::SharedStatistics;
-use super::{
-    Destination, Done, HasWarnings, NamedSource, Resources, RunRecord, process_once, with_fallback,
-};
+use super::{Destination, Done, HasWarnings, NamedSource, Resources, process_once, with_fallback};
 use crate::formats::{Pages, Reader};
 use crate::image::metadata::Place;
 use crate::ops::{Operation, chain};
@@ -79,34 +77,63 @@ fn measure_stack(
     };
     let cannot_read = || messages.cannot_read();
     let source = resources.open(input).with_context(cannot_read)?;
-    // A scope of its own: at its end nothing borrows the source any more.
-    let (pages, statistics, job) = {
-        let reader = Reader::open(&source, &resources.reading).with_context(cannot_read)?;
-        let pages = reader.places();
-        let output = Output {
-            destination: template,
-            file: None,
-            first_stretch: None,
-        };
-        let mut job = Job::new(ops, Some(output), resources, pages.len());
-        job.diagnostics.add_about_file(reader.left_out());
-        let mut input = Input {
-            messages,
-            source: &source,
-            reader,
-            position: None,
-        };
-        let statistics = SharedStatistics::measure(&mut job, &mut input)?;
-        (pages, statistics, job)
+    let file = NamedSource {
+        path: input,
+        source: &source,
     };
+    let MeasuredPages {
+        pages,
+        statistics,
+        warnings,
+        timeline,
+    } = measure_pages(ops, file, template, resources)?;
     if let Some(passes) = passes {
         passes.check(input, &source).with_context(cannot_read)?;
     }
-    let (warnings, _) = job.diagnostics.finish();
     Ok(OpenStack {
         source,
         statistics,
         pages,
+        warnings,
+        timeline,
+    })
+}
+
+/// The pages of a file, and what they share.
+struct MeasuredPages {
+    pages: Vec<Place>,
+    statistics: SharedStatistics,
+    warnings: Vec<Warning>,
+    timeline: Timeline,
+}
+
+fn measure_pages(
+    ops: &[&dyn Operation],
+    NamedSource { path, source }: NamedSource,
+    template: &Destination,
+    resources: &Resources,
+) -> Result<MeasuredPages> {
+    let messages = Messages {
+        verb: chain::verb(ops),
+        input: path,
+    };
+    let cannot_read = || messages.cannot_read();
+    let reader = Reader::open(source, &resources.reading).with_context(cannot_read)?;
+    let pages = reader.places();
+    let output = Output::measuring(template);
+    let mut job = Job::new(ops, Some(output), resources, pages.len());
+    job.diagnostics.add_about_file(reader.left_out());
+    let mut input = Input {
+        messages,
+        source,
+        reader,
+        position: None,
+    };
+    let statistics = SharedStatistics::measure(&mut job, &mut input)?;
+    let (warnings, _) = job.diagnostics.finish();
+    Ok(MeasuredPages {
+        pages,
+        statistics,
         warnings,
         timeline: job.executor.timeline,
     })
@@ -135,6 +162,6 @@ pub fn process_stack_page(
         source: &stack.source,
     };
     let shared = Some(&stack.statistics);
-    let attempt = || process_once(ops, input, shared, Some(output), resources, RunRecord::NONE);
+    let attempt = || process_once(ops, input, shared, Some(output), resources);
     with_fallback(attempt, true, resources.devices)
 }

@@ -5,14 +5,14 @@ use crate::batch::item::{Item, Items};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Workers, numbers};
-use crate::engine::{Resources, memory};
-use crate::formats::{self, PageSurvey, Reader, Reading};
+use crate::engine::{Resources, page_memory};
+use crate::formats::{self, Reader, Reading};
 use crate::image::Image;
 use crate::image::metadata::{Alpha, Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
-use crate::timing::{Report as Times, Timeline};
+use crate::timing::{CodecClock, Report as Times, Timeline};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -311,14 +311,11 @@ impl<'a> Set<'a> {
                 return done;
             }
         };
-        let needed = memory(&PageSurvey {
-            shape: self.first.image_type.shape,
-            metadata_bytes: self.first.bytes,
-        });
+        let needed = page_memory(&self.first.image_type.shape, self.first.bytes);
         for page in range.pages.clone() {
             let _reservation = resources.budget.map(|budget| budget.reserve(needed));
-            done.timeline.begin_codec();
-            let read = self.page(&mut reader, page);
+            let mut clock = CodecClock::default();
+            let read = clock.run(|| self.page(&mut reader, page));
             let unchanged = |read| self.passes.check(&item.input, &source).map(|()| read);
             let (image, metadata) = match read.and_then(unchanged) {
                 Ok(read) => read,
@@ -329,7 +326,7 @@ impl<'a> Set<'a> {
             };
             let bytes = image.shape().bytes() as u64;
             let traffic = source.traffic.take();
-            done.timeline.decoded(bytes, &traffic);
+            done.timeline.decoded(clock, bytes, &traffic);
             let facts_of_page = Facts::new(&metadata, reader.pages().len() == 1);
             let mut known = facts.lock().unwrap_or_else(PoisonError::into_inner);
             *known = Some((*known).map_or(facts_of_page, |known| known.join(&facts_of_page)));

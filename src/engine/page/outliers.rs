@@ -1,6 +1,6 @@
-//! Whether a few samples, as hot pixels are, decide the range of an image, so that all others come out nearly
-//! alike. That is estimated from the samples at the points of a lattice, which costs next to nothing, and only for
-//! pages whose own minimum and maximum are the range.
+//! Detects outliers, such as hot pixels, that determine the range of an image, so that all other samples become nearly equal.
+//! That is estimated from the samples at the points of a lattice, which costs next to nothing, and only for pages whose own
+//! minimum and maximum are the range.
 
 use crate::engine::executor::{Pixels, Task};
 use crate::image::metadata::Hint;
@@ -9,19 +9,18 @@ use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::Statistic;
 use std::ops::Range;
 
-/// The part of the range that 99.8 % of the samples fill at least, unless outliers decide it.
-const LEAST_PART: f64 = 1.0 / 16.0;
+/// Outliers determine the range if 99.8 % of the samples fill less than this share of it.
+const MIN_FILLED_SHARE: f64 = 1.0 / 16.0;
 
-/// The fewest samples that tell what most of an image is like.
-const FEWEST: usize = 400;
+/// The fewest samples for a reliable estimate.
+const MIN_SAMPLES: usize = 400;
 
 /// The values at 0.1 and 99.9 % of the samples of a lattice: of all colours together, or of each.
 pub struct Spread(Vec<(f64, f64)>);
 
 impl Spread {
-    /// That of the pixels that `tasks` are given, if they are one `normalize` by the page's own range. `None` where a
-    /// GPU decoded the pixels: to copy the points of the lattice to the host would stall its queue, so that nothing is
-    /// said of these images.
+    /// Measures the input of `tasks`, if they are one `normalize` by the page's own range. Returns `None` if a GPU decoded the
+    /// pixels: copying the points of the lattice to the host would stall its queue, so no hint is given for these images.
     pub fn measure(tasks: &[Task], pixels: &Pixels) -> Option<Spread> {
         let ([task], Pixels::Host(image)) = (tasks, pixels) else {
             return None;
@@ -39,7 +38,7 @@ impl Spread {
         };
         let spreads = groups.into_iter().map(|channels| {
             let mut values = lattice(image, channels);
-            if values.len() < FEWEST {
+            if values.len() < MIN_SAMPLES {
                 return None;
             }
             let cut = values.len() / 1000;
@@ -52,19 +51,21 @@ impl Spread {
         spreads.collect::<Option<Vec<_>>>().map(Spread)
     }
 
-    /// The hint about the `ranges` that were used. None where `--clip` would change nothing, since it leaves one
-    /// value.
+    /// The hint about the `ranges` that were used. There is none if 99.8 % of the samples are equal: `--clip` would leave a
+    /// range of one value, which cannot be scaled.
     pub fn hint(&self, ranges: &[(Number, Number)]) -> Option<Hint> {
-        let decided = |((low, high), (min, max)): (&(f64, f64), &(Number, Number))| {
-            low < high && high - low < LEAST_PART * (max.as_f64() - min.as_f64())
-        };
-        let any = self.0.len() == ranges.len() && self.0.iter().zip(ranges).any(decided);
+        let determined_by_outliers =
+            |((low, high), (min, max)): (&(f64, f64), &(Number, Number))| {
+                low < high && high - low < MIN_FILLED_SHARE * (max.as_f64() - min.as_f64())
+            };
+        let any =
+            self.0.len() == ranges.len() && self.0.iter().zip(ranges).any(determined_by_outliers);
         any.then_some(Hint::Outliers)
     }
 }
 
-/// The samples of some channels at the points of a lattice, as in memory, where they sort as their values do; of
-/// floating point those of finite values.
+/// The samples of some channels at the points of a lattice, as they are in memory, where they sort as their values do.
+/// Infinities and NaN are left out.
 fn lattice(image: &Image, channels: Range<usize>) -> Vec<u64> {
     match image.samples() {
         Samples::U8(samples) => at_points(samples, image.shape(), channels),
@@ -80,8 +81,8 @@ fn at_points<S: Copy + Into<u64>>(samples: &[S], shape: Shape, channels: Range<u
         Depth::Double => FINITE64,
         _ => 0..=u64::MAX,
     };
-    let of_pixel = |pixel| &samples[pixel * shape.channels..][channels.clone()];
-    let all = shape.lattice().flat_map(of_pixel);
+    let samples_of = |pixel| &samples[pixel * shape.channels..][channels.clone()];
+    let all = shape.lattice().flat_map(samples_of);
     all.map(|&sample| sample.into())
         .filter(|sample| finite.contains(sample))
         .collect()

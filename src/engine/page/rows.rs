@@ -1,160 +1,148 @@
 //! A page in bands of rows, so that it is never in memory as a whole. Two passes decode it: the first checks all of the
-//! file and measures the statistic, the second changes and encodes one band after the other.
+//! file and measures the statistic, the second processes and encodes one band after the other.
 
+use super::PageRun;
 use crate::engine::errors::cannot_write;
-use crate::engine::job::{Input, Job};
-use crate::engine::plan::{Bands, Plan};
+use crate::engine::job::{EncodedPage, Input, Job};
+use crate::engine::plan::{Plan, Traversal};
 use crate::engine::stack::SharedStatistics;
+use crate::engine::task::Task;
 use crate::formats::each_band;
 use crate::image::Image;
 use crate::image::buffer::Buffer;
-use crate::ops::{Join, Statistic, Statistics, Summary, depth};
-use crate::timing::{BandClock, Timeline};
-use anyhow::{Context, Result, anyhow, bail};
-use std::time::{Duration, Instant};
+use crate::image::metadata::Metadata;
+use crate::ops::{Bound, Join, Statistic, Statistics, Summary, depth};
+use crate::timing::{BandClock, CodecClock, Timeline};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 /// Why the CPU does the work.
-const WHY: &str = "it is processed in bands of rows to save memory";
+const CPU_REASON: &str = "it is processed in bands of rows to save memory";
 
-/// The most copies of a band in memory at a time: read, joined, of other samples, changed and encoded.
+/// The most copies of a band in memory at a time: as it is read, collected, converted, changed and encoded. The rest is a
+/// margin.
 const BAND_COPIES: usize = 8;
 
-/// Whether memory holds all copies of a band. The passes over the bands cannot report that memory is missing: they would end
-/// the program.
-fn memory_holds_bands(plan: &Plan) -> bool {
-    let Bands::Rows { rows, .. } = plan.bands else {
-        return false;
-    };
-    let shape = plan.header.shape;
-    let band = rows.min(shape.height) * shape.row() * shape.depth.bytes();
-    Buffer::<u8>::zeroed(BAND_COPIES.saturating_mul(band)).is_ok()
+/// How the rows of a page are decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DecodeMethod {
+    /// By the fastest method, which may fail on valid files.
+    Fast,
+    /// By the method that fails on damaged files only.
+    Serial,
 }
 
 /// What the first pass over a page finds.
 pub struct FirstPass {
     /// The statistic.
     pub statistics: Statistics,
-    /// The rows that the encoder must see before it begins, as they are read.
-    trial: Vec<Image>,
-    /// A warning about options that suit no band.
+    /// Unprocessed rows that the encoder inspects before it begins.
+    sample_rows: Vec<Image>,
+    /// A warning about options that fit none of the bands.
     warning: Option<String>,
     /// The largest value that the header names, unless a sample is larger.
     maxval: Option<u16>,
-    /// Whether only the serial method decodes the file.
-    serial: bool,
+    /// How the file was decoded, and will be again.
+    method: DecodeMethod,
 }
 
 impl<'a> Job<'a> {
-    /// Checks the whole file, and measures a statistic of the samples that the operation is given. `None`: a row cannot be
-    /// read, as a diagnostic says, and the page is decoded as a whole.
+    /// Checks the whole file, and measures a statistic of the samples that the operation is given. Returns `None` if memory
+    /// does not hold a band or a row cannot be read. A diagnostic gives the reason, and the page is decoded as a whole.
     ///
     /// # Errors
-    /// A GPU that was asked for, and options that do not fit the samples.
+    /// `--device gpu`, which does not process bands of rows, and options that do not fit the samples.
     pub(super) fn first_pass<'p>(
         &mut self,
         input: &Input,
         shared: &'p SharedStatistics,
-        plan: &mut Plan<'p>,
+        run: &mut PageRun<'p>,
         statistic: Statistic,
     ) -> Result<Option<FirstPass>>
     where
         'a: 'p,
     {
-        let [task] = &plan.steps[..] else {
-            bail!("internal error: several steps have no bands of rows");
-        };
-        if !memory_holds_bands(plan) {
-            plan.is_whole_because("there is not enough memory for a band of its rows");
+        let task = only_task(&run.plan)?;
+        if !memory_holds_bands(&run.plan) {
+            run.fall_back_to_whole("there is not enough memory for a band of its rows");
             return Ok(None);
         }
-        let kept = self.executor.choose_cpu(task, &plan.prepared, WHY);
-        kept.map_err(|error| input.messages.add_context(error))?;
-        let was_measuring = std::mem::replace(&mut self.executor.timeline.measuring, true);
-        let mut first = self.measure_rows(input, plan, statistic, false);
-        if let Err(error) = &first {
+        let chosen = self
+            .executor
+            .choose_cpu(&task, &run.plan.first_input_shape, CPU_REASON);
+        chosen.map_err(|error| input.messages.add_context(error))?;
+        let first = self.measuring(|job| {
+            let first = job.measure_rows(input, run, statistic, DecodeMethod::Fast);
+            let Err(error) = first else { return first };
             let note = format!("its rows are decoded by the serial method, because: {error:#}");
-            plan.diagnostics.notes.push(note);
-            first = self.measure_rows(input, plan, statistic, true);
-        }
-        self.executor.timeline.measuring = was_measuring;
-        self.executor.timeline.begin_codec();
+            run.diagnostics.notes.push(note);
+            job.measure_rows(input, run, statistic, DecodeMethod::Serial)
+        });
         match first {
             Ok(first) => {
-                self.plan_again(input, shared, plan, first.maxval)?;
+                self.plan_again(input, shared, run, first.maxval)?;
                 Ok(Some(first))
             }
             Err(error) => {
-                plan.is_whole_because(&format!("its rows cannot be read in order: {error:#}"));
+                run.fall_back_to_whole(&format!("its rows cannot be read in order: {error:#}"));
                 Ok(None)
             }
         }
     }
 
-    /// One attempt at the first pass, by the fastest method or, if `serial`, by the one that only damage makes fail.
+    /// One attempt at the first pass.
     fn measure_rows(
         &mut self,
         input: &Input,
-        plan: &Plan,
+        run: &mut PageRun,
         statistic: Statistic,
-        serial: bool,
+        method: DecodeMethod,
     ) -> Result<FirstPass> {
-        let (Bands::Rows { rows, encoder }, [task]) = (&plan.bands, &plan.steps[..]) else {
+        let plan = &run.plan;
+        let (task, mut metadata) = (only_task(plan)?, plan.header.metadata.clone());
+        let Traversal::Rows { rows, encoder } = &plan.traversal else {
             bail!("internal error: the page has no bands of rows");
         };
-        let mut metadata = plan.header.metadata.clone();
-        let (mut trial, mut warning, mut measured) = (Vec::new(), None, None);
+        let mut sample_rows = Vec::new();
+        let mut measured = MeasuredBands::default();
         let mut clock = BandClock::default();
-        let read = each_band(&input.reader, *rows, serial, &mut |top, band| {
-            clock.time(|timeline| {
+        let mut measure_band = |top: usize, band: Image| {
+            clock.process(|timeline| {
                 metadata.check_maxval(band.samples());
-                let covered = top..top + band.shape().height;
+                let band_rows = top..top + band.shape().height;
                 for wanted in &encoder.trial {
-                    if covered.contains(&wanted.start) {
-                        trial.push(band.rows(wanted.start - top..wanted.end - top));
+                    if band_rows.contains(&wanted.start) {
+                        sample_rows.push(band.rows(wanted.start - top..wanted.end - top));
                     }
                 }
-                let band = plan.input_depth.apply(band, timeline);
-                let more = statistic.cpu(&band, timeline);
-                let own = task.op.diagnose(&band, &task.types).warnings.pop();
-                match &mut measured {
-                    None => (measured, warning) = (Some(more), own),
-                    Some(known) => {
-                        known.join(&more)?;
-                        warning = warning.take().and(own);
-                    }
-                }
-                Ok(())
+                let band = plan.input_conversion.apply(band, timeline);
+                measured.add(&task, &band, statistic.cpu(&band, timeline))
             })
-        });
-        self.record_bands(input, plan, clock);
+        };
+        let serial = method == DecodeMethod::Serial;
+        let read = run
+            .decoder
+            .run(|| each_band(&input.reader, *rows, serial, &mut measure_band));
+        self.record_bands(input, run, &clock);
         read?;
-        let statistics = measured.context("internal error: a page without rows")?;
-        if let (Some(_), Statistics::MinMax(extremes)) = (&warning, &statistics) {
-            warning = (task.op.diagnose(&extremes.pixels(), &task.types).warnings).pop();
-        }
+        let (statistics, warning) = measured.finish(&task)?;
         Ok(FirstPass {
             statistics,
-            trial,
+            sample_rows,
             warning,
             maxval: metadata.maxval,
-            serial,
+            method,
         })
     }
 
-    /// Changes a page band by band, and adds it to the output.
+    /// The second pass: processes a page band by band, and adds it to the output.
     pub(super) fn run_rows(
         &mut self,
         input: &Input,
-        plan: &mut Plan,
+        run: &mut PageRun,
         first: &FirstPass,
     ) -> Result<Summary> {
-        let Bands::Rows { rows, .. } = plan.bands else {
-            bail!("internal error: the page has no bands of rows");
-        };
-        let [task] = plan.steps[..] else {
-            bail!("internal error: several steps have no bands of rows");
-        };
-        plan.diagnostics.warnings.extend(first.warning.clone());
+        let task = only_task(&run.plan)?;
+        run.diagnostics.warnings.extend(first.warning.clone());
         let statistics = match task.op.properties().statistic {
             Statistic::None => &Statistics::None,
             _ => task.statistics.unwrap_or(&first.statistics),
@@ -162,58 +150,158 @@ impl<'a> Job<'a> {
         let bound = task.op.bind(task.types, statistics);
         let bound = bound.with_context(|| input.messages.cannot_process())?;
         let summary = bound.summary();
-        let metadata = self.output_metadata(input, plan, summary.stretch)?;
-        let mut diagnostics = std::mem::take(&mut plan.diagnostics);
-        let change = |band: Image, timeline: &mut Timeline| -> Result<Image> {
-            let band = plan.input_depth.apply(band, timeline);
-            let band = bound.cpu(band, timeline)?.image()?;
-            Ok(match plan.to_eight_bits {
-                Some(most) => depth::convert_to_eight(band, plan.scaled_ranges(&summary), most),
-                None => band,
-            })
-        };
-        let failed = |error| input.messages.add_context(error);
-        let trial = first.trial.iter();
-        let trial = trial.map(|rows| change(rows.clone(), &mut Timeline::default()));
-        let trial = trial.collect::<Result<Vec<Image>>>().map_err(failed)?;
-        let output = self.output.as_mut().context("there is no output")?;
-        let cannot_write = || cannot_write(&output.destination.path);
-        let (_, writer) = output.file.as_mut().context("there is no output")?;
-        let (shape, effect) = (plan.result, plan.last_effect());
-        let begun = writer.begin(&shape, metadata, effect, &trial, &mut diagnostics);
-        begun.with_context(cannot_write)?;
-        let (mut clock, mut encoding, mut failure) = (BandClock::default(), Duration::ZERO, None);
-        let read = each_band(&input.reader, rows, first.serial, &mut |_, band| {
-            let encoded = clock.time(|timeline| {
-                let band = change(band, timeline).map_err(failed)?;
-                let since = Instant::now();
-                let written = writer.band(band).with_context(cannot_write);
-                encoding += since.elapsed();
-                written
+        let metadata = self.output_metadata(input, run, summary.stretch)?;
+        let clock = self.encode_rows(input, run, first, &*bound, metadata)?;
+        let warnings = summary.warnings.iter().cloned();
+        run.diagnostics.warnings.extend(warnings);
+        self.record_bands(input, run, &clock);
+        let output = self.output.as_mut();
+        if let Some(file) = output.and_then(|output| output.file.as_mut()) {
+            file.last_page = Some(EncodedPage {
+                clock: clock.encoder,
+                bytes: run.plan.result_shape.bytes() as u64,
             });
-            encoded.map_err(|error| {
-                failure = Some(error);
-                anyhow!("it was stopped")
-            })
-        });
-        if let Some(error) = failure {
-            return Err(error);
         }
-        read.with_context(|| input.messages.cannot_read())?;
-        diagnostics
-            .warnings
-            .extend(summary.warnings.iter().cloned());
-        self.record_bands(input, plan, clock);
-        plan.diagnostics = diagnostics;
-        self.executor.timeline.unwritten = shape.bytes() as u64;
-        self.executor.timeline.begin_codec_after(encoding);
         Ok(summary)
     }
 
-    /// Records the time since the decoder began: that of the work on bands, and that of decoding them.
-    fn record_bands(&mut self, input: &Input, plan: &Plan, clock: BandClock) {
-        let bytes = plan.header.shape.bytes() as u64;
+    /// Decodes, processes and encodes one band after the other.
+    fn encode_rows(
+        &mut self,
+        input: &Input,
+        run: &mut PageRun,
+        first: &FirstPass,
+        bound: &dyn Bound,
+        metadata: Metadata,
+    ) -> Result<BandClock> {
+        let PageRun {
+            plan,
+            diagnostics,
+            decoder,
+        } = run;
+        let Traversal::Rows { rows, .. } = plan.traversal else {
+            bail!("internal error: the page has no bands of rows");
+        };
+        let summary = bound.summary();
+        let process = |band: Image, timeline: &mut Timeline| -> Result<Image> {
+            let band = plan.input_conversion.apply(band, timeline);
+            let band = bound.cpu(band, timeline)?.image()?;
+            Ok(match plan.to_eight_bits {
+                Some(max_value) => depth::narrow(band, plan.scaled_ranges(&summary), max_value),
+                None => band,
+            })
+        };
+        let add_context = |error| input.messages.add_context(error);
+        let sample_rows = first.sample_rows.iter();
+        // The time of processing them is that of their bands, which are processed again.
+        let sample_rows = sample_rows.map(|rows| process(rows.clone(), &mut Timeline::default()));
+        let sample_rows = sample_rows.collect::<Result<Vec<Image>>>();
+        let sample_rows = sample_rows.map_err(add_context)?;
+        let output = self.output.as_mut();
+        let output = output.context("internal error: an image without an output")?;
+        let cannot_write = || cannot_write(&output.destination.path);
+        let file = output.file.as_mut();
+        let writer = &mut file
+            .context("internal error: a page that is only measured was processed")?
+            .writer;
+        let mut encoder = CodecClock::default();
+        let page = (&plan.result_shape, metadata);
+        let begun =
+            encoder.run(|| writer.begin(page, plan.last_effect(), &sample_rows, diagnostics));
+        begun.with_context(cannot_write)?;
+        let mut clock = BandClock::new(encoder);
+        // The decoder adds context to the errors of its callback, so the error of a band takes its own path.
+        let mut band_error: Option<Error> = None;
+        let mut encode_band = |_: usize, band: Image| {
+            let band = clock.process(|timeline| process(band, timeline));
+            let band = band.map_err(add_context);
+            let encoded = band.and_then(|band| {
+                let encoded = clock.encode(|| writer.band(band));
+                encoded.with_context(cannot_write)
+            });
+            encoded.map_err(|error| {
+                band_error = Some(error);
+                anyhow!("internal error: the error of a band was lost")
+            })
+        };
+        let serial = first.method == DecodeMethod::Serial;
+        let read = decoder.run(|| each_band(&input.reader, rows, serial, &mut encode_band));
+        if let Some(error) = band_error {
+            return Err(error);
+        }
+        read.with_context(|| input.messages.cannot_read())?;
+        Ok(clock)
+    }
+
+    /// Records the time of decoding a page and of processing its bands.
+    fn record_bands(&mut self, input: &Input, run: &mut PageRun, clock: &BandClock) {
+        let decoder = std::mem::take(&mut run.decoder);
+        let bytes = run.plan.header.shape.bytes() as u64;
         let timeline = &mut self.executor.timeline;
-        clock.record(timeline, bytes, &input.source.traffic.take());
+        clock.record(decoder, timeline, bytes, &input.source.traffic.take());
+    }
+}
+
+impl PageRun<'_> {
+    /// Has the page in memory as a whole. A warning gives the reason if `--low-memory` was asked for.
+    fn fall_back_to_whole(&mut self, reason: &str) {
+        self.plan.traversal = Traversal::Whole;
+        let warning = self.plan.whole_image_warning(reason);
+        self.diagnostics.warnings.extend(warning);
+    }
+}
+
+/// The task of a page in bands of rows.
+fn only_task<'p>(plan: &Plan<'p>) -> Result<Task<'p>> {
+    match plan.steps[..] {
+        [task] => Ok(task),
+        _ => bail!("internal error: several steps have no bands of rows"),
+    }
+}
+
+/// Whether memory holds all copies of a band. This is tried before: when memory runs out during a pass, the program aborts.
+fn memory_holds_bands(plan: &Plan) -> bool {
+    let Traversal::Rows { rows, .. } = plan.traversal else {
+        return false;
+    };
+    let shape = plan.header.shape;
+    let band_bytes = rows.min(shape.height) * shape.row() * shape.depth.bytes();
+    Buffer::<u8>::zeroed(BAND_COPIES.saturating_mul(band_bytes)).is_ok()
+}
+
+/// What the bands of a page gave so far.
+#[derive(Default)]
+struct MeasuredBands {
+    statistics: Option<Statistics>,
+    /// The operation's warning, as long as every band caused one: an option that fits one band fits the image.
+    warning: Option<String>,
+}
+
+impl MeasuredBands {
+    fn add(&mut self, task: &Task, band: &Image, statistics: Statistics) -> Result<()> {
+        let warning = task.op.warning(band, &task.types);
+        match &mut self.statistics {
+            None => (self.statistics, self.warning) = (Some(statistics), warning),
+            Some(known) => {
+                known.join(&statistics)?;
+                self.warning = self.warning.take().and(warning);
+            }
+        }
+        Ok(())
+    }
+
+    /// The statistic of all bands, and the warning about the image.
+    fn finish(self, task: &Task) -> Result<(Statistics, Option<String>)> {
+        let statistics = self
+            .statistics
+            .context("internal error: a page without rows")?;
+        // The warning of a band names the range of its samples. An image of the extremes alone gives that of all.
+        let warning = match &statistics {
+            Statistics::MinMax(extremes) if self.warning.is_some() => {
+                task.op.warning(&extremes.pixels(), &task.types)
+            }
+            _ => self.warning,
+        };
+        Ok((statistics, warning))
     }
 }

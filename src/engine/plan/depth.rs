@@ -1,4 +1,4 @@
-//! `--depth`: the change of depth before the first step, and the one after the last.
+//! `--depth`: the conversion of samples before the first step, and the one after the last.
 
 use crate::engine::Destination;
 use crate::image::metadata::{Alpha, Effect, Metadata};
@@ -6,18 +6,18 @@ use crate::image::{Depth, Image};
 use crate::ops::{Operation, depth};
 use crate::timing::Timeline;
 
-/// What happens to samples before the first step.
+/// The conversion of samples before the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputDepth {
-    /// Nothing.
-    Kept,
-    /// Samples of 8 bits up to this one become samples of 16.
+pub enum InputConversion {
+    /// Nothing happens.
+    None,
+    /// 8-bit samples from 0 to this value are scaled to the full range of 16 bits.
     ToSixteen(u16),
-    /// Alpha up to this sample is scaled to the full depth.
+    /// Alpha from 0 to this value is scaled to the full range of its depth.
     FullAlpha(u16),
 }
 
-impl InputDepth {
+impl InputConversion {
     /// Converts 8-bit samples to 16 bits where the output has 16, so that the result uses all 16 bits. Where values are
     /// scaled, alpha is scaled to the full depth as well.
     pub(super) fn choose(
@@ -25,50 +25,51 @@ impl InputDepth {
         metadata: &Metadata,
         from: Depth,
         ops: &[&dyn Operation],
-    ) -> InputDepth {
+    ) -> InputConversion {
         let Some(output) = output else {
-            return InputDepth::Kept;
+            return InputConversion::None;
         };
         let scales = |op: &&dyn Operation| op.properties().effect == Effect::Values;
-        match (output.depth, metadata.maxval) {
-            (Some(Depth::Sixteen), maxval) if from == Depth::Eight => {
-                // If values will be scaled, steps of 257 are kept whole: the range is reported in them.
-                let most = maxval.filter(|_| !ops.first().is_some_and(scales));
-                InputDepth::ToSixteen(most.unwrap_or(Depth::Eight.full()))
-            }
-            (depth, Some(most))
-                if fills_alpha(ops, depth) && metadata.alpha != Alpha::Unspecified =>
+        if output.depth == Some(Depth::Sixteen) && from == Depth::Eight {
+            // If the first operation scales values, 8-bit values are multiplied by 257 exactly: it divides its range by 257 to
+            // report it as the file has it (`Depth::steps`).
+            let max_value = metadata.maxval.filter(|_| !ops.first().is_some_and(scales));
+            return InputConversion::ToSixteen(max_value.unwrap_or(Depth::Eight.full()));
+        }
+        match metadata.maxval {
+            Some(max_value)
+                if fills_alpha(ops, output.depth) && metadata.alpha != Alpha::Unspecified =>
             {
-                InputDepth::FullAlpha(most)
+                InputConversion::FullAlpha(max_value)
             }
-            _ => InputDepth::Kept,
+            _ => InputConversion::None,
         }
     }
 
-    /// Changes an image, or rows of one.
+    /// Converts an image, or rows of one.
     pub fn apply(self, image: Image, timeline: &mut Timeline) -> Image {
         let bytes = 3 * image.shape().bytes() as u64;
         match self {
-            InputDepth::Kept => image,
-            InputDepth::ToSixteen(most) => {
-                timeline.host("widen", bytes, || depth::convert_to_sixteen(image, most))
+            InputConversion::None => image,
+            InputConversion::ToSixteen(max_value) => {
+                timeline.host("widen", bytes, || depth::convert_to_sixteen(image, max_value))
             }
-            InputDepth::FullAlpha(most) => depth::with_full_alpha(image, most),
+            InputConversion::FullAlpha(max_value) => depth::with_full_alpha(image, max_value),
         }
     }
 
-    /// The depth of samples that had the depth `from`.
+    /// The depth of the converted samples.
     pub fn output(self, from: Depth) -> Depth {
         match self {
-            InputDepth::ToSixteen(_) => Depth::Sixteen,
-            InputDepth::Kept | InputDepth::FullAlpha(_) => from,
+            InputConversion::ToSixteen(_) => Depth::Sixteen,
+            InputConversion::None | InputConversion::FullAlpha(_) => from,
         }
     }
 }
 
-/// Whether alpha must reach the full depth because values are scaled to it, and the largest value that the file names still
-/// holds then: moving pixels keeps it. Where samples become 8 bits right after they were scaled, alpha is scaled together
-/// with the colours.
+/// Whether alpha must be scaled to the full depth before the first step. The first operation that changes values decides: one
+/// that scales them needs it, as the operations before it only move pixels. If samples are converted to 8 bits right after
+/// they were scaled, that conversion scales alpha instead.
 fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
     match ops
         .iter()
@@ -82,7 +83,7 @@ fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
     }
 }
 
-/// The largest of the samples that become 8 bits after the last step, if they do.
+/// The largest value of the 16-bit samples that are converted to 8 bits after the last step, if they are.
 pub fn to_eight_bits(
     output: Option<&Destination>,
     metadata: &Metadata,

@@ -1,4 +1,4 @@
-//! The metadata of the output: kept true of all that is done to the pixels.
+//! The metadata of the output: what a file said of the pixels, updated by each step.
 
 use super::Plan;
 use crate::formats;
@@ -7,34 +7,33 @@ use crate::ops::chain;
 use anyhow::{Result, ensure};
 
 impl Plan<'_> {
-    /// Updates the metadata after all steps but the last, as if a file lay between any two.
+    /// Updates the metadata after all steps but the last, as if there were a file between any two steps.
     pub(super) fn update_metadata_between_steps(&mut self) {
-        let mut given = self.prepared;
-        let steps = std::mem::take(&mut self.steps);
-        for (index, pair) in steps.windows(2).enumerate() {
+        let mut step_output = self.first_input_shape;
+        for (index, pair) in self.steps.windows(2).enumerate() {
             let [step, next] = pair else { continue };
-            given = chain::output(step.op, given);
-            let turns_upright = self.upright && index == 0;
-            let to = match turns_upright {
-                // At its stored depth: the change of depth belongs to the first operation.
-                true => chain::output(step.op, self.described),
-                false => given,
+            step_output = chain::output(step.op, step_output);
+            let orients = self.first_step_orients && index == 0;
+            let to = if orients {
+                // At its stored depth: the conversion of the input belongs to the first operation.
+                chain::output(step.op, self.described_shape)
+            } else {
+                step_output
             };
             let transform = Transform {
                 effect: step.op.properties().effect,
-                from: self.described,
+                from: self.described_shape,
                 to,
                 pages: self.pages,
-                whole: self.whole || index > usize::from(self.upright),
+                whole: self.describes_all_pages || index > usize::from(self.first_step_orients),
             };
             update(&mut self.metadata, transform, &mut self.diagnostics);
-            if turns_upright {
+            if orients {
                 self.metadata.orientation = Some(1);
             }
             self.metadata.signed = next.types.read.signed;
-            self.described = to;
+            self.described_shape = to;
         }
-        self.steps = steps;
     }
 
     /// The metadata of the result, with `stretch` recorded in it as `recorded_stretch` gives it.
@@ -47,10 +46,10 @@ impl Plan<'_> {
         let effect = self.last_effect();
         let transform = Transform {
             effect,
-            from: self.described,
-            to: self.result,
+            from: self.described_shape,
+            to: self.result_shape,
             pages: self.pages,
-            whole: self.whole || self.operations().len() > 1,
+            whole: self.describes_all_pages || self.operations().len() > 1,
         };
         update(&mut metadata, transform, diagnostics);
         if let Some(last) = self.steps.last() {
@@ -66,7 +65,7 @@ impl Plan<'_> {
         if self.fit.is_some() {
             let transform = Transform {
                 effect: Effect::Reduced,
-                from: self.result,
+                from: self.result_shape,
                 to: self.output_shape(),
                 pages: self.pages,
                 whole: true,
@@ -76,7 +75,7 @@ impl Plan<'_> {
         metadata
     }
 
-    /// How the values of the result were scaled, `stretch`, if the output is to record it.
+    /// The scaling that the output records: `stretch`, if it was the last change of values.
     ///
     /// # Errors
     /// A change after the scaling that `restore` could not undo.
@@ -87,24 +86,25 @@ impl Plan<'_> {
         let Some(mut stretch) = stretch.filter(|_| is_last) else {
             return Ok(None);
         };
-        let same_depth = self.header.shape.depth == self.prepared.depth;
+        let same_depth = self.header.shape.depth == self.first_input_shape.depth;
         ensure!(
-            stretch.to.depth == self.result.depth && (same_depth || self.operations().len() == 1),
+            stretch.to.depth == self.result_shape.depth
+                && (same_depth || self.operations().len() == 1),
             "--depth with several verbs changes the values that --undo recorded: remove one of them"
         );
         ensure!(
             self.fit.is_none(),
             "--fit averages pixels, which restore cannot undo: remove --fit or --undo"
         );
-        // Alpha has reached the full depth from another maximum.
-        if self.result.has_alpha() && self.header.metadata.maxval.is_some() {
+        // Alpha was scaled to the full depth, so `restore` does not return its original values.
+        if self.result_shape.has_alpha() && self.header.metadata.maxval.is_some() {
             stretch.held = Held::Clamped;
         }
         Ok(Some(stretch))
     }
 }
 
-/// Updates metadata after an operation, and after the change of depth before it, if there is one.
+/// Updates metadata after an operation, and after the conversion of the depth before it, if there is one.
 fn update(metadata: &mut Metadata, transform: Transform, diagnostics: &mut Diagnostics) {
     let (from, to) = (transform.from.depth, transform.to.depth);
     if from != to {

@@ -1,34 +1,36 @@
 //! A plan as text, for `--dry-run` and `--verbose`.
 
-use super::{Bands, InputDepth, Plan};
-use crate::ops::{Access, Operation, Scope, Statistic};
+use super::{InputConversion, Plan, Traversal, mixes_rows};
+use crate::ops::{Scope, Statistic};
 use std::fmt;
 
 impl fmt::Display for Plan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let header = &self.header;
-        let (page, shape, format) = (header.page + 1, header.shape, header.format.name);
-        write!(f, "page {page}: {shape}, {format}")?;
-        line(f, "device", &self.device)?;
-        if let Some(measured) = self.measured() {
-            line(f, "measure", &measured)?;
-        }
-        line(f, "steps", &self.step_names())?;
-        line(f, "memory", &self.memory())?;
-        match self.output {
-            None => line(f, "output", "numbers"),
-            Some(_) => line(f, "output", &self.output_shape().to_string()),
-        }
+        f.write_str(&self.text(&self.device_line))
     }
 }
 
-/// A line of the plan, with its label in a column of its own.
-fn line(f: &mut fmt::Formatter, label: &str, text: &str) -> fmt::Result {
-    write!(f, "\n  {label:<8}  {text}")
-}
-
 impl Plan<'_> {
-    /// The statistics that are measured, and in what.
+    /// The plan as text, with the device that ran it.
+    pub fn text(&self, device_line: &str) -> String {
+        let header = &self.header;
+        let (page, shape, format) = (header.page + 1, header.shape, header.format.name());
+        let mut text = format!("page {page}: {shape}, {format}");
+        let mut add = |label: &str, value: &str| text += &format!("\n  {label:<8}  {value}");
+        add("device", device_line);
+        if let Some(measured) = self.measured() {
+            add("measure", &measured);
+        }
+        add("steps", &self.step_names());
+        add("memory", &self.memory());
+        match self.output {
+            None => add("output", "numbers"),
+            Some(_) => add("output", &self.output_shape().to_string()),
+        }
+        text
+    }
+
+    /// The statistics that are measured, and of which pages.
     fn measured(&self) -> Option<String> {
         let mut all = Vec::new();
         for step in self.operations() {
@@ -53,16 +55,19 @@ impl Plan<'_> {
     /// The names of the steps, with the changes of depth between them.
     fn step_names(&self) -> String {
         let mut names = Vec::new();
-        match self.input_depth {
-            InputDepth::Kept => {}
-            InputDepth::ToSixteen(_) => names.push("8 to 16 bits".into()),
-            InputDepth::FullAlpha(most) => names.push(format!("alpha 0:{most} to the full depth")),
+        match self.input_conversion {
+            InputConversion::None => {}
+            InputConversion::ToSixteen(_) => names.push("8 to 16 bits".into()),
+            InputConversion::FullAlpha(max_value) => {
+                names.push(format!("alpha 0:{max_value} to the full depth"));
+            }
         }
         for (index, step) in self.steps.iter().enumerate() {
             let name = step.op.properties().name;
-            match self.upright && index == 0 {
-                true => names.push(format!("{name} upright")),
-                false => names.push(name.into()),
+            if self.first_step_orients && index == 0 {
+                names.push(format!("{name} upright"));
+            } else {
+                names.push(name.into());
             }
         }
         if self.to_eight_bits.is_some() {
@@ -76,24 +81,15 @@ impl Plan<'_> {
 
     /// How the page passes through memory.
     fn memory(&self) -> String {
-        match &self.bands {
-            Bands::Blocks => "blocks of rows, in any order".into(),
-            Bands::Rows { rows, .. } => {
+        match &self.traversal {
+            Traversal::Blocks => "blocks of rows, in any order".into(),
+            Traversal::Rows { rows, .. } => {
                 format!("bands of {rows} rows, decoded twice")
             }
-            Bands::Whole => match self.steps.iter().find(|step| needs_whole(step.op)) {
+            Traversal::Whole => match self.steps.iter().find(|step| mixes_rows(step.op)) {
                 Some(step) => format!("whole image ({} needs it)", step.op.properties().name),
                 None => "whole image".into(),
             },
         }
-    }
-}
-
-/// Whether an operation takes pixels from rows other than the one it writes.
-fn needs_whole(op: &dyn Operation) -> bool {
-    match op.properties().access {
-        Access::Permutation(map) => map.transposed || map.mirror_y,
-        Access::Region(_) | Access::WholeImage => true,
-        Access::Pointwise | Access::Reduction => false,
     }
 }
