@@ -403,3 +403,22 @@ fn an_image_that_memory_does_not_hold_was_refused() {
         assert!(read("o.png") == read("l.png"));
     }
 }
+
+/// Two pages of 24 MB, of which memory holds bands: `--stack` did not ask how much memory there is.
+#[test]
+fn a_stack_was_held_in_memory_whatever_the_memory() {
+    let picture = image(4000, 3000, 1, Depth::Sixteen, Kind::Narrow);
+    let page = std::slice::from_ref(&picture);
+    let file = written(format("pnm"), page, &Metadata::default()).expect("a file");
+    let root = folder(&[("a.pgm", &file), ("b.pgm", &file)]);
+    let script = "ulimit -v 110000; \"$0\" normalize --range 0:60000 --stack a.pgm b.pgm o.tif -v";
+    let out = Command::new("sh")
+        .args(["-c", script])
+        .arg(crate::support::binary())
+        .current_dir(root.path())
+        .env("RAYON_NUM_THREADS", "1")
+        .output();
+    let out = crate::support::told(out.unwrap());
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("memory    bands of"), "{}", out.stderr);
+}

@@ -5,7 +5,7 @@ use super::done::Done;
 use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
 use super::stack::SharedStatistics;
-use super::{Resources, RunRecord, check_page, with_fallback};
+use super::{Resources, RunRecord, check_page, largest_page, with_fallback};
 use crate::formats::{Format, Reader, Writer};
 use crate::image::Shape;
 use crate::ops::{Operation, chain};
@@ -55,6 +55,9 @@ fn process_once(
         passes: Passes::default(),
     };
     let survey = files.survey(ops, inputs, output)?;
+    // Asked before the largest page takes its own part of the memory.
+    let is_too_large = resources.is_too_large(survey.largest_page);
+    let _reservation = resources.reserve(survey.largest_page);
     let writer = Writer::new(
         survey.format,
         &output.options,
@@ -64,6 +67,7 @@ fn process_once(
     let writer = writer.with_context(cannot_write)?;
     let file = Output::to_file(output, &target, writer);
     let mut job = Job::new(ops, Some(file), resources, survey.output_pages.len());
+    job.row_bands |= is_too_large;
     for warning in survey.warnings {
         job.diagnostics.add_about_file(Some(warning));
     }
@@ -111,6 +115,8 @@ struct Survey {
     output_pages: Vec<(Shape, u64)>,
     /// The position of each input's pages in the output.
     positions: Vec<OutputPosition>,
+    /// Bytes of memory that the largest page needs.
+    largest_page: u64,
     /// Warnings about the files.
     warnings: Vec<String>,
 }
@@ -126,7 +132,7 @@ impl Files<'_> {
         let cannot_write = || cannot_write(&output.path);
         let mut format = output.format;
         let (mut output_pages, mut positions) = (Vec::new(), Vec::new());
-        let mut warnings = Vec::new();
+        let (mut largest, mut warnings) = (0, Vec::new());
         for input in inputs {
             self.visit(input, None, |file| {
                 let messages = file.messages;
@@ -134,6 +140,7 @@ impl Files<'_> {
                 let surveys = surveys.with_context(|| messages.cannot_read())?;
                 let left_out = file.reader.left_out();
                 warnings.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
+                largest = largest.max(largest_page(&surveys));
                 positions.push(OutputPosition {
                     pages_before: output_pages.len(),
                     pages: surveys.len(),
@@ -158,6 +165,7 @@ impl Files<'_> {
             format: format.with_context(cannot_write)?,
             output_pages,
             positions,
+            largest_page: largest,
             warnings,
         })
     }

@@ -4,7 +4,10 @@ use super::done::Warning;
 use super::errors::Messages;
 use super::job::{Input, Job, Output};
 use super::stack::SharedStatistics;
-use super::{Destination, Done, HasWarnings, NamedSource, Resources, process_once, with_fallback};
+use super::{
+    Destination, Done, HasWarnings, NamedSource, Resources, largest_page, process_once,
+    with_fallback,
+};
 use crate::formats::{Pages, Reader};
 use crate::image::metadata::Place;
 use crate::ops::{Operation, chain};
@@ -120,8 +123,13 @@ fn measure_pages(
     let cannot_read = || messages.cannot_read();
     let reader = Reader::open(source, &resources.reading).with_context(cannot_read)?;
     let pages = reader.places();
+    let page_bytes = largest_page(&reader.surveys().with_context(cannot_read)?);
+    // Asked before this page takes its own part of the memory.
+    let is_too_large = resources.is_too_large(page_bytes);
+    let _reservation = resources.reserve(page_bytes);
     let output = Output::measuring(template);
     let mut job = Job::new(ops, Some(output), resources, pages.len());
+    job.row_bands |= is_too_large;
     job.diagnostics.add_about_file(reader.left_out());
     let mut input = Input {
         messages,
