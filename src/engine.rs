@@ -102,7 +102,7 @@ pub fn page_memory(shape: &Shape, metadata_bytes: u64) -> u64 {
 pub fn largest_page(surveys: &[PageSurvey]) -> u64 {
     let bytes = surveys
         .iter()
-        .map(|(shape, metadata_bytes)| page_memory(shape, *metadata_bytes));
+        .map(|page| page_memory(&page.shape, page.metadata_bytes));
     bytes.max().unwrap_or(0)
 }
 

@@ -24,9 +24,7 @@ use crate::gpu::driver::Gpu;
 use crate::gpu::slots::Slot;
 use crate::gpu::{Devices, Failed, Work};
 use crate::image::{Image, Shape};
-use crate::ops::{
-    Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle,
-};
+use crate::ops::{Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
@@ -262,7 +260,7 @@ impl<'a> Executor<'a> {
 
 /// The reason why only the CPU can run these operations on an image of this shape, if there is one.
 fn cpu_reason(tasks: &[Task], shape: &Shape) -> Option<&'static str> {
-    tasks.iter().find_map(|task| only_on_cpu(task.op, shape))
+    tasks.iter().find_map(|task| gpu_obstacle(task.op, shape))
 }
 
 /// Runs an operation on unsigned samples on all cores.

@@ -222,6 +222,11 @@ impl<'a> Job<'a> {
 }
 
 impl FinishedJob {
+    /// Bytes of the complete file; 0 if there is none.
+    pub fn length(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.length)
+    }
+
     /// Gives the output its name, after `announce` has recorded it.
     ///
     /// # Errors

@@ -6,8 +6,7 @@ use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
 use super::stack::SharedStatistics;
 use super::{Resources, RunRecord, check_page, largest_page, with_fallback};
-use crate::formats::{Format, Reader, Writer};
-use crate::image::Shape;
+use crate::formats::{Format, PageSurvey, Reader, Writer};
 use crate::ops::{Operation, chain};
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
@@ -95,7 +94,7 @@ fn process_once(
             Ok(())
         })?;
     }
-    let (first_shape, _) = survey.output_pages[0];
+    let first_shape = survey.output_pages[0].shape;
     let finished = job.finish(first_shape, damage);
     finished.commit(output, target, None, RunRecord::NONE.announce)
 }
@@ -112,7 +111,7 @@ struct Survey {
     /// The format of the output.
     format: &'static Format,
     /// The largest shape of each page of the output, and the bytes of its metadata.
-    output_pages: Vec<(Shape, u64)>,
+    output_pages: Vec<PageSurvey>,
     /// The position of each input's pages in the output.
     positions: Vec<OutputPosition>,
     /// Bytes of memory that the largest page needs.
@@ -147,12 +146,15 @@ impl Files<'_> {
                     pages_of_all: 0,
                 });
                 let format = *format.get_or_insert(file.reader.format());
-                for (shape, metadata_bytes) in surveys {
-                    check_page(ops, shape, Some(output), messages)?;
-                    (format.check_name(&output.path, &shape)).with_context(cannot_write)?;
-                    let output_depth = chain::output_depth(ops, shape.depth);
-                    let output_shape = output.largest_output(shape, output_depth);
-                    output_pages.push((output_shape, metadata_bytes));
+                for page in surveys {
+                    check_page(ops, page.shape, Some(output), messages)?;
+                    let checked = (format.check_name)(&output.path, &page.shape);
+                    checked.with_context(cannot_write)?;
+                    let output_depth = chain::output_depth(ops, page.shape.depth);
+                    output_pages.push(PageSurvey {
+                        shape: output.largest_output(page.shape, output_depth),
+                        ..page
+                    });
                 }
                 Ok(())
             })?;

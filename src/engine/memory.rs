@@ -90,13 +90,9 @@ impl MemoryJob<'_> {
         let file = self.open(&source, &pages)?;
         let ops = with_own(self.ops, file.own_op.as_deref());
         let (target, results) = (Target::in_memory(), RefCell::default());
-        let output = self.destination.map(|destination| Output {
-            destination,
-            file: Some((
-                &target,
-                Writer::in_memory(MemoryEncoder::new(&results, &file.surveys)),
-            )),
-            first_stretch: None,
+        let output = self.destination.map(|destination| {
+            let encoder = MemoryEncoder::new(&results, &file.surveys);
+            Output::to_file(destination, &target, Writer::in_memory(encoder))
         });
         let count = file.surveys.len();
         let job = Job::new(&ops, output, self.resources, count);
@@ -149,8 +145,7 @@ impl MemoryJob<'_> {
         let ops = with_own(self.ops, file.own_op.as_deref());
         let destination = self.destination.context(NO_DESTINATION)?;
         let output = file.encoder(&ops, destination, target)?;
-        let (_, writer) = output.file.context(NO_DESTINATION)?;
-        Ok(writer)
+        Ok(output.file.context(NO_DESTINATION)?.writer)
     }
 
     /// Runs the operations on all pages; returns what was done, and the bytes that the writer has written.
@@ -165,11 +160,8 @@ impl MemoryJob<'_> {
         let ops = with_own(self.ops, file.own_op.as_deref());
         let (shape, count) = (file.surveys[0].shape, file.surveys.len());
         let output = self.destination.map(|destination| {
-            Ok::<_, anyhow::Error>(Output {
-                destination,
-                file: Some((target, writer(&file)?)),
-                first_stretch: None,
-            })
+            let writer = writer(&file)?;
+            Ok::<_, anyhow::Error>(Output::to_file(destination, target, writer))
         });
         let mut job = Job::new(&ops, output.transpose()?, self.resources, count);
         let mut input = self.input(&source, file.reader);
@@ -177,8 +169,9 @@ impl MemoryJob<'_> {
         for index in 0..count {
             job.run_page(&mut input, &shared, index)?;
         }
-        let (done, length) = job.finish(shape, None);
-        Ok((done, length.unwrap_or(0)))
+        let finished = job.finish(shape, None);
+        let length = finished.length();
+        Ok((finished.done, length))
     }
 }
 

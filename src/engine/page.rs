@@ -94,7 +94,9 @@ impl<'a> Job<'a> {
         if !before.is_empty() {
             pixels = self.convert_input(run.plan.input_conversion, pixels)?;
         }
-        let measured = self.executor.measure(before, op.properties().statistic, pixels);
+        let measured = self
+            .executor
+            .measure(before, op.properties().statistic, pixels);
         let statistics = measured.map_err(|error| input.messages.add_context(error))?;
         Ok((types, statistics))
     }
@@ -202,7 +204,7 @@ impl<'a> Job<'a> {
         };
         match decoded {
             Decoded::Image { image, note } => {
-                plan.diagnostics.notes.extend(note.map(String::from));
+                run.diagnostics.notes.extend(note.map(String::from));
                 Ok(Some(Pixels::Device(image)))
             }
             Decoded::Unsuited(unsuited) => {

@@ -175,10 +175,13 @@ pub fn plan_page<'a>(
         } else {
             result_shape.depth
         };
-        ops::check(step.op, &Shape {
-            depth,
-            ..result_shape
-        })?;
+        ops::check(
+            step.op,
+            &Shape {
+                depth,
+                ..result_shape
+            },
+        )?;
         result_shape = chain::output(step.op, result_shape);
     }
     let mut plan = Plan {
@@ -248,7 +251,9 @@ impl<'a> Plan<'a> {
         let Some(step) = self.steps.last() else {
             return Statistic::None;
         };
-        if step.op.properties().statistic == Statistic::None && step.op.properties().effect == Effect::Values {
+        if step.op.properties().statistic == Statistic::None
+            && step.op.properties().effect == Effect::Values
+        {
             // A range was given. The minimum and maximum show whether to warn about it.
             return Statistic::MinMax;
         }

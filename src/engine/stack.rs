@@ -34,7 +34,11 @@ impl StatisticKey {
             operation,
             values: types.read,
             channels: types.channels,
-            channel: if op.properties().per_channel { channel } else { 0 },
+            channel: if op.properties().per_channel {
+                channel
+            } else {
+                0
+            },
         }
     }
 }
@@ -58,8 +62,9 @@ impl SharedStatistics {
 
     /// The indices of the operations that need a shared statistic.
     pub fn operations(ops: &[&dyn Operation]) -> impl Iterator<Item = usize> {
-        let shares =
-            |op: &dyn Operation| op.statistic() != Statistic::None && op.scope() == Scope::Stack;
+        let shares = |op: &dyn Operation| {
+            op.properties().statistic != Statistic::None && op.properties().scope == Scope::Stack
+        };
         let operations = ops.iter().enumerate().filter(move |(_, op)| shares(**op));
         operations.map(|(operation, _)| operation)
     }

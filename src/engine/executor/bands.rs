@@ -336,7 +336,7 @@ impl BandRunner<'_> {
         if statistic == Statistic::None {
             return Ok(Statistics::None);
         }
-        if statistic.is_of_whole(&shape) {
+        if statistic.needs_whole_image(&shape) {
             let reason = "percentiles of 32-bit samples need the whole image at once";
             return Err(anyhow!(reason).context(NoMemory));
         }

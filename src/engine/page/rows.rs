@@ -187,7 +187,9 @@ impl<'a> Job<'a> {
             let band = plan.input_conversion.apply(band, timeline);
             let band = bound.cpu(band, timeline)?.image()?;
             Ok(match plan.to_eight_bits {
-                Some(max_value) => depth::narrow(band, plan.scaled_ranges(&summary), max_value),
+                Some(max_value) => {
+                    depth::convert_to_eight(band, plan.scaled_ranges(&summary), max_value)
+                }
                 None => band,
             })
         };
@@ -205,9 +207,9 @@ impl<'a> Job<'a> {
             .context("internal error: a page that is only measured was processed")?
             .writer;
         let mut encoder = CodecClock::default();
-        let page = (&plan.result_shape, metadata);
+        let (shape, effect) = (&plan.result_shape, plan.last_effect());
         let begun =
-            encoder.run(|| writer.begin(page, plan.last_effect(), &sample_rows, diagnostics));
+            encoder.run(|| writer.begin(shape, metadata, effect, &sample_rows, diagnostics));
         begun.with_context(cannot_write)?;
         let mut clock = BandClock::new(encoder);
         // The decoder adds context to the errors of its callback, so the error of a band takes its own path.
@@ -279,7 +281,7 @@ struct MeasuredBands {
 
 impl MeasuredBands {
     fn add(&mut self, task: &Task, band: &Image, statistics: Statistics) -> Result<()> {
-        let warning = task.op.warning(band, &task.types);
+        let warning = task.op.diagnose(band, &task.types).warnings.pop();
         match &mut self.statistics {
             None => (self.statistics, self.warning) = (Some(statistics), warning),
             Some(known) => {
@@ -297,9 +299,11 @@ impl MeasuredBands {
             .context("internal error: a page without rows")?;
         // The warning of a band names the range of its samples. An image of the extremes alone gives that of all.
         let warning = match &statistics {
-            Statistics::MinMax(extremes) if self.warning.is_some() => {
-                task.op.warning(&extremes.pixels(), &task.types)
-            }
+            Statistics::MinMax(extremes) if self.warning.is_some() => task
+                .op
+                .diagnose(&extremes.pixels(), &task.types)
+                .warnings
+                .pop(),
             _ => self.warning,
         };
         Ok((statistics, warning))

@@ -51,9 +51,9 @@ impl InputConversion {
         let bytes = 3 * image.shape().bytes() as u64;
         match self {
             InputConversion::None => image,
-            InputConversion::ToSixteen(max_value) => {
-                timeline.host("widen", bytes, || depth::convert_to_sixteen(image, max_value))
-            }
+            InputConversion::ToSixteen(max_value) => timeline.host("widen", bytes, || {
+                depth::convert_to_sixteen(image, max_value)
+            }),
             InputConversion::FullAlpha(max_value) => depth::with_full_alpha(image, max_value),
         }
     }

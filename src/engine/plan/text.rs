@@ -14,7 +14,7 @@ impl Plan<'_> {
     /// The plan as text, with the device that ran it.
     pub fn text(&self, device_line: &str) -> String {
         let header = &self.header;
-        let (page, shape, format) = (header.page + 1, header.shape, header.format.name());
+        let (page, shape, format) = (header.page + 1, header.shape, header.format.name);
         let mut text = format!("page {page}: {shape}, {format}");
         let mut add = |label: &str, value: &str| text += &format!("\n  {label:<8}  {value}");
         add("device", device_line);
@@ -40,8 +40,8 @@ impl Plan<'_> {
                 Statistic::Percentiles(..) => "percentiles",
             };
             // Where nothing has been measured yet, as for a dry run, the pages of a stack will share it too.
-            let is_shared =
-                step.statistics.is_some() || (self.pages > 1 && step.op.properties().scope == Scope::Stack);
+            let is_shared = step.statistics.is_some()
+                || (self.pages > 1 && step.op.properties().scope == Scope::Stack);
             let scope = if is_shared {
                 "of all pages"
             } else {
