@@ -110,23 +110,22 @@ pub fn convert(
     }
     let own = std::mem::take(&mut metadata.own);
     metadata.own = (format.convert_metadata)(metadata, own, &mut leave_out);
-    match metadata.stretch.take() {
-        None => {}
-        Some(Ok(stretch)) => {
-            if !(format.add_stretch)(&mut metadata.own, &stretch.to_string()) {
-                if lacks(Field::Stretch) {
-                    leave_out("the record of how its values were scaled".into());
-                } else {
-                    diagnostics.warnings.push(
-                        "the record of how its values were scaled is left out: the metadata that it belongs to cannot be read"
-                            .into(),
-                    );
-                }
-            }
-        }
-        Some(Err(why)) => diagnostics.notes.push(format!(
+    let stretch = metadata.stretch.take().transpose();
+    match stretch.map(|stretch| stretch.map(|stretch| stretch.to_string())) {
+        Err(why) => diagnostics.notes.push(format!(
             "the record of how its values were scaled is left out: it cannot be read ({why})"
         )),
+        Ok(Some(text)) if !(format.add_stretch)(&mut metadata.own, &text) => {
+            if lacks(Field::Stretch) {
+                leave_out("the record of how its values were scaled".into());
+            } else {
+                diagnostics.warnings.push(
+                    "the record of how its values were scaled is left out: the metadata that it belongs to cannot be read"
+                        .into(),
+                );
+            }
+        }
+        Ok(_) => {}
     }
     if lacks(Field::Orientation) && metadata.orientation.is_some_and(|number| number > 1) {
         diagnostics.warnings.push(format!(

@@ -33,7 +33,7 @@ struct Row<'a> {
 pub fn run(json: bool) -> Result<Outcome> {
     if json {
         for format in FORMATS {
-            console::print(&serde_json::to_string(&row(*format))?)?;
+            console::print(&serde_json::to_string(&row(format))?)?;
         }
     } else {
         console::print_lines(&table())?
@@ -74,7 +74,7 @@ const HEADINGS: [&str; 7] = [
 
 /// The table: a line for each format, columns as wide as their widest entry.
 fn table() -> String {
-    let rows = FORMATS.iter().map(|format| cells(*format));
+    let rows = FORMATS.iter().map(|format| cells(format));
     let rows: Vec<[String; 7]> = [HEADINGS.map(String::from)]
         .into_iter()
         .chain(rows)

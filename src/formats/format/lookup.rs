@@ -72,7 +72,7 @@ pub(super) fn written() -> impl Iterator<Item = &'static Format> {
 }
 
 fn find(is_it: impl Fn(&Format) -> bool) -> Option<&'static Format> {
-    FORMATS.iter().copied().find(|format| is_it(*format))
+    FORMATS.iter().copied().find(|format| is_it(format))
 }
 
 #[cfg(test)]
