@@ -149,7 +149,7 @@ fn codecs(image: &Image, levels: &[Level]) {
         let format = FORMATS.iter().find(|format| format.id == id).unwrap();
         let path = folder.path().join(name);
         let target = Target::create(&path, true).unwrap();
-        let encode = || formats::encode(image, *format, &options, &target).unwrap();
+        let encode = || formats::encode(image, format, &options, &target).unwrap();
         row(&format!("{name}: encode"), levels, || timed(encode));
         let end = encode();
         target.commit(end).unwrap();

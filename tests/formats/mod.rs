@@ -63,7 +63,7 @@ fn every_format_gives_back_what_it_was_given() {
                     let images: Vec<Image> = (0..pages)
                         .map(|i| Image::new(shape, crop(&page(i), &shape)))
                         .collect();
-                    let file = written(*format, &images, &metadata).unwrap();
+                    let file = written(format, &images, &metadata).unwrap();
                     let (back, known, _) = read_pages(&file).unwrap();
                     let what = format!("{} {shape} signed {signed}", format.id);
                     assert_eq!(known.signed, signed, "{what}");
@@ -143,7 +143,7 @@ fn pages_of_two_sizes_are_refused_or_kept() {
         let can = format.capabilities;
         can.pages && format.is_written()
     }) {
-        let file = written(*format, &pages, &Metadata::default());
+        let file = written(format, &pages, &Metadata::default());
         match format.id {
             "tiff" => assert_eq!(read_pages(&file.unwrap()).unwrap().0, pages),
             _ => assert_eq!(

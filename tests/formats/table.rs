@@ -91,7 +91,7 @@ fn each_verb_takes_each_type_of_each_format_as_the_contract_says() {
                     ..Metadata::default()
                 };
                 let page = image(5, 3, channels, depth, Kind::Narrow);
-                let file = written(*format, &[page], &metadata).unwrap();
+                let file = written(format, &[page], &metadata).unwrap();
                 files.push((format!("{}-{name}", format.id), depth.is_wide(), file));
             }
         }

@@ -59,7 +59,7 @@ pub fn written(
 
 pub fn format(id: &str) -> &'static Format {
     let found = FORMATS.iter().find(|format| format.id == id);
-    *found.expect("a format of the list")
+    found.expect("a format of the list")
 }
 
 pub fn refused(file: &[u8], words: &str) {
@@ -103,7 +103,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
                 )
             };
             let channels = can.channels[can.channels.len() - 1];
-            let file = written(*format, &[page(channels)], &Metadata::default()).unwrap();
+            let file = written(format, &[page(channels)], &Metadata::default()).unwrap();
             files.push((format.id.into(), file));
         }
     }
