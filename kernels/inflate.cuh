@@ -53,7 +53,7 @@ static_assert(sizeof(Codes) == 176 && sizeof(Part) == 32 && sizeof(Lane) == 12 &
 
 // Words of the report, which is zero at first.
 enum : u32 { CODES_FOUND, PARTS_MADE, WRONG, USED, END, LARGEST, MATCHES, FILTERS, HITS_FOUND = 13, LIKELY_FOUND, REPORT = 16 }; // host
-enum : u32 { CROWDED = 1, TOO_FAR = 2, NO_FILTER = 4, NO_COLOUR = 8, OTHER_CRC = 16, UNCHAINED = 32 }; // host: bits of WRONG
+enum : u32 { CROWDED = 1, TOO_FAR = 2, NO_FILTER = 4, NO_COLOUR = 8, OTHER_CRC = 16, UNCHAINED = 32, BAD_LZW = 64 }; // host: bits of WRONG
 // Once it is known how the parts follow one another: how many are USED, the bit behind a single stream's END, the bytes of
 // the LARGEST, and how many MATCHES there are.
 // FILTERS and the five words from it on count the rows of each filter. Behind the report are two sums of 64 bits for each stream.

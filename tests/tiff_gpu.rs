@@ -1,4 +1,4 @@
-//! What a GPU decodes from deflate strips and tiles of a TIFF is what the CPU decodes, and what the CPU refuses no GPU accepts.
+//! What a GPU decodes from deflate and LZW strips and tiles of a TIFF is what the CPU decodes, and what the CPU refuses no GPU accepts.
 
 use crate::support::gpu_pages::{processed, started};
 use crate::support::png::zlib;
@@ -28,6 +28,10 @@ const MAKERS: [(&str, Maker); 8] = [
     ("libdeflate 12", libdeflate::<12>),
     ("fixed", |raw| with_fixed(raw)),
 ];
+
+/// The Compression tags of deflate and LZW.
+const DEFLATE: u64 = 8;
+const LZW: u64 = 5;
 
 /// Strips of one row, of some, of all; tiles that fit and that reach beyond the image.
 fn layouts() -> Vec<Build> {
@@ -82,22 +86,24 @@ fn every_layout(gpu: &Gpu, sizes: &[(usize, usize)], kinds: &[Kind]) -> usize {
                     let image = image(width, height, channels, depth, kind);
                     for (i, layout) in layouts().into_iter().enumerate() {
                         let (name, zlib) = MAKERS[(tried + i) % MAKERS.len()];
-                        let build = Build {
-                            compression: 8,
-                            zlib,
-                            big_endian: tried % 2 == 1,
-                            predictor: (tried / 2) % 2 == 1,
-                            ..layout
-                        };
-                        let what = format!(
-                            "{}, {:?} {:?}, predictor {}, big endian {}, {name}",
-                            image.shape(),
-                            build.tile,
-                            build.strip,
-                            build.predictor,
-                            build.big_endian
-                        );
-                        compare(gpu, &build.file(&image), &what);
+                        for compression in [DEFLATE, LZW] {
+                            let build = Build {
+                                compression,
+                                zlib,
+                                big_endian: tried % 2 == 1,
+                                predictor: (tried / 2) % 2 == 1,
+                                ..layout.clone()
+                            };
+                            let what = format!(
+                                "{}, compression {compression}, {:?} {:?}, predictor {}, big endian {}, {name}",
+                                image.shape(),
+                                build.tile,
+                                build.strip,
+                                build.predictor,
+                                build.big_endian
+                            );
+                            compare(gpu, &build.file(&image), &what);
+                        }
                         tried += 1;
                     }
                 }
@@ -110,7 +116,7 @@ fn every_layout(gpu: &Gpu, sizes: &[(usize, usize)], kinds: &[Kind]) -> usize {
 #[test]
 fn every_layout_of_tiff() {
     let sizes = [(1, 1), (2, 3), (37, 41), (129, 67), (300, 16)];
-    let cases = sizes.len() * 4 * 4 * KINDS.len() * 7;
+    let cases = sizes.len() * 4 * 4 * KINDS.len() * layouts().len();
     let Some(gpu) = gpu(cases) else { return };
     assert_eq!(every_layout(gpu, &sizes, &KINDS), cases);
 }
@@ -245,10 +251,57 @@ fn damaged_strips() {
     assert!(refused > 400, "{accepted} accepted, {refused} refused");
 }
 
+/// A flipped bit changes one code, and with it all later ones of its segment, or where the segments begin.
+#[test]
+fn damaged_lzw_strips() {
+    let cases = layouts().len() * 64;
+    let Some(gpu) = gpu(cases) else { return };
+    let (mut numbers, image) = (Numbers::new(37), scene(201, 190));
+    let mut refused = 0;
+    for layout in layouts() {
+        let build = Build {
+            compression: LZW,
+            predictor: true,
+            ..layout
+        };
+        let file = build.file(&image);
+        for variant in 0..64 {
+            let mut damaged = file.clone();
+            for _ in 0..=variant % 3 {
+                let place = 8 + numbers.next() as usize % (file.len() - 8);
+                damaged[place] ^= 1 << (numbers.next() % 8);
+            }
+            let what = format!("{:?}, variant {variant}", build.tile);
+            refused += usize::from(!same_verdict(gpu, &damaged, &what));
+        }
+    }
+    assert!(refused > cases / 4, "{refused} of {cases} refused");
+}
+
+/// Strings of thousands of bytes, of which each repeats the one before, and a strip with many Clear codes.
+#[test]
+fn long_strings_and_many_segments_of_lzw() {
+    let Some(gpu) = gpu(6) else { return };
+    for (width, height) in [(2048, 1500), (777, 2000)] {
+        for kind in [Kind::Flat, Kind::Noise, Kind::Narrow] {
+            let image = image(width, height, 1, Depth::Sixteen, kind);
+            let build = Build {
+                compression: LZW,
+                ..Build::default()
+            };
+            compare(
+                gpu,
+                &build.file(&image),
+                &format!("{width}×{height} {kind:?}"),
+            );
+        }
+    }
+}
+
 /// From file to file, with every page of a stack, the bytes of the CPU.
 #[test]
-fn stacks_of_deflate_strips_give_the_bytes_of_the_cpu() {
-    let Some(_) = gpu(8) else { return };
+fn stacks_of_compressed_strips_give_the_bytes_of_the_cpu() {
+    let Some(_) = gpu(12) else { return };
     let (on_gpu, on_cpu) = (started(), Devices::new(Choice::Cpu));
     let pages: Vec<Image> = (0..3).map(|page| scene(1200 + page, 1000)).collect();
     let tiles = Build {
@@ -271,12 +324,15 @@ fn stacks_of_deflate_strips_give_the_bytes_of_the_cpu() {
     ];
     let made = run(root.path(), &args, &[]);
     assert_eq!(made.code, 0, "{}", made.stderr);
+    let args = ["convert", "plain.tif", "lzw.tif", "--tiff", "lzw"];
+    let made = run(root.path(), &args, &[]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
     let ops: [&dyn Operation; 3] = [
         &Normalize::default(),
         &Symmetry::Rotate90,
         &Symmetry::FlipHorizontal,
     ];
-    for name in ["stack.tif", "tiles.tif"] {
+    for name in ["stack.tif", "tiles.tif", "lzw.tif"] {
         for op in ops {
             let what = format!("{}, {name}", op.properties().name);
             let outputs = ["gpu.tif", "cpu.tif"].map(|name| root.path().join(name));

@@ -58,7 +58,7 @@ pub struct Head {
     pub(crate) layout: DataLayout,
 }
 
-/// Concatenated zlib streams.
+/// Concatenated zlib or LZW streams.
 pub(crate) struct Streams {
     /// Compressed bytes of all streams.
     pub len: usize,
@@ -124,8 +124,18 @@ pub(crate) enum ExpansionMode {
     PaletteWithOpacity,
 }
 
+/// The compression of a TIFF's tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TileCoding {
+    /// A zlib stream each.
+    Deflate,
+    /// LZW as in TIFF 6.0, section 13.
+    Lzw,
+}
+
 /// The tiles of a TIFF, a stream each, from left to right and then down. A strip is a tile as wide as the image.
 pub(crate) struct Tiles {
+    pub coding: TileCoding,
     pub width: usize,
     /// Rows of a tile. The last strip of an image may have fewer.
     pub height: usize,

@@ -9,6 +9,7 @@ use crate::gpu::launch::inflate_count::InflateCount;
 use crate::gpu::launch::inflate_find::{InflateFind, InflateOrder, InflateRead, InflateSieve};
 use crate::gpu::launch::inflate_matches::{InflateFar, InflateNear};
 use crate::gpu::launch::inflate_write::InflateWrite;
+use crate::gpu::launch::lzw::{LzwFind, LzwMeasure, LzwWrite};
 use crate::gpu::launch::png_codes::{PngCodes, PngHistogram};
 use crate::gpu::launch::png_crc::{PngAgree, PngCrc, PngJoin};
 use crate::gpu::launch::png_filter::{PngChoose, PngEstimate, PngFilter};
@@ -36,6 +37,9 @@ pub fn prepare(gpu: &Gpu) {
     load::<InflateNear>(gpu, "");
     load::<InflateFar>(gpu, "");
     load::<InflateAdler>(gpu, "");
+    load::<LzwFind>(gpu, "");
+    load::<LzwMeasure>(gpu, "");
+    load::<LzwWrite>(gpu, "");
     load::<PngKinds>(gpu, "");
     load::<PngExpand>(gpu, "");
     load::<PngFlat>(gpu, "b2");

@@ -1,4 +1,4 @@
-//! Reads the deflate strips or tiles of a page for a GPU.
+//! Reads the deflate or LZW strips or tiles of a page for a GPU.
 
 use super::page::{Page, Span};
 use super::predictor::Predictor;
@@ -6,7 +6,7 @@ use super::unpack::Method;
 use crate::deflate::zlib::is_zlib;
 use crate::formats::packed::{
     DataLayout, Extent, Head, MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES, PADDING, Packed, Streams,
-    Tiles, Unsuited,
+    TileCoding, Tiles, Unsuited,
 };
 use crate::formats::raw::Order;
 use crate::image::buffer::Buffer;
@@ -20,15 +20,26 @@ fn most(unpacked: usize) -> u64 {
     2 * unpacked as u64 + 65536
 }
 
-/// Whether the page consists of deflate chunks whose samples are those of memory, but for order, sign and differences.
-pub fn are_all(page: &Page) -> bool {
-    page.method == Method::Deflate
-        && page.form.is_plain()
+/// The compression of the chunks, if a GPU can decode it and the samples are those of memory, except for byte order, sign
+/// and differences.
+fn coding(page: &Page) -> Option<TileCoding> {
+    let coding = match page.method {
+        Method::Deflate => TileCoding::Deflate,
+        Method::Lzw => TileCoding::Lzw,
+        _ => return None,
+    };
+    let are_plain = page.form.is_plain()
         && page.palette.is_none()
         && page.coded.is_none()
         && !page.reversed
         && page.predictor != Some(Predictor::Bytes)
-        && !page.spans.iter().any(Span::is_absent)
+        && !page.spans.iter().any(Span::is_absent);
+    are_plain.then_some(coding)
+}
+
+/// Whether a GPU can decode the chunks of the page.
+pub fn are_all(page: &Page) -> bool {
+    coding(page).is_some()
 }
 
 /// Reads the chunks of a page that has nothing else.
@@ -37,11 +48,8 @@ pub fn are_all(page: &Page) -> bool {
 /// An error of the file, which the CPU's decoder finds and reports too, or a limit of the kernels.
 pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
     let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
-    if !are_all(page) {
-        return Err(Unsuited::new(
-            "not all of its chunks are plain deflate data",
-        ));
-    }
+    let coding = coding(page)
+        .ok_or_else(|| Unsuited::new("not all of its chunks are plain deflate or LZW data"))?;
     let bytes = page.bytes();
     if bytes > MAX_INFLATED_BYTES as u64 {
         return Err(Unsuited::image_too_large());
@@ -76,8 +84,18 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
         first = behind;
     }
     let heads = begins.iter().map(|&begin| memory[begin..].first_chunk());
-    if !heads.into_iter().all(|head| head.is_some_and(is_zlib)) {
-        return Err(Unsuited::new("not all of its chunks are zlib streams"));
+    match coding {
+        TileCoding::Deflate => {
+            if !heads.into_iter().all(|head| head.is_some_and(is_zlib)) {
+                return Err(Unsuited::new("not all of its chunks are zlib streams"));
+            }
+        }
+        TileCoding::Lzw => {
+            // As the CPU's decoder checks it.
+            if heads.into_iter().any(|head| head == Some(&[0, 1])) {
+                return Err(Unsuited::new("its LZW data are in the old bit order"));
+            }
+        }
     }
     Ok(Packed {
         head: Head {
@@ -96,6 +114,7 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
                 output: bytes as usize,
             },
             layout: DataLayout::Tiff(Tiles {
+                coding,
                 width: page.grid.width,
                 height: page.grid.height,
                 tiled: page.grid.tiled,

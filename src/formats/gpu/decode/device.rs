@@ -8,7 +8,8 @@ use crate::formats::gpu::inflate::order::{self, Order};
 use crate::formats::gpu::inflate::{
     Agreement, BlockSearch, check_streams, find_blocks, queue_adler, write,
 };
-use crate::formats::packed::{DataLayout, Head, Unsuited};
+use crate::formats::gpu::lzw;
+use crate::formats::packed::{DataLayout, Head, TileCoding, Tiles, Unsuited};
 use crate::gpu::NoMemory;
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
@@ -63,6 +64,11 @@ fn separate_unsuited(decoded: Result<Decoded>) -> Result<Decoded> {
 
 /// Decodes a page; the error is an `Unsuited` if only the CPU can.
 fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Decoded> {
+    if let DataLayout::Tiff(tiles) = &head.layout
+        && tiles.coding == TileCoding::Lzw
+    {
+        return decode_lzw(head, tiles, file, job);
+    }
     let page = Page::join_chunks(head, file, job)?;
     let mut search = find_blocks(&head.streams, page.stream(), job)?;
     let mut note = None;
@@ -77,6 +83,21 @@ fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Decoded> {
     let image = page.decode_in_order(&order, &mut search, job)?;
     let image = image.context("internal error: block order lost on the GPU")?;
     Ok(Decoded::Image { image, note })
+}
+
+/// Decodes the LZW tiles of a TIFF; the error is an `Unsuited` if only the CPU can.
+fn decode_lzw(head: &Head, tiles: &Tiles, file: &Buffer, job: &mut Job) -> Result<Decoded> {
+    let unpacked = lzw::unpack(&head.streams, file, job)?;
+    let (bytes, report) = (&unpacked.bytes, unpacked.report.view());
+    let samples = assemble(&head.shape, tiles, bytes, report, job)?;
+    if !lzw::is_valid(&unpacked.report, job)? {
+        return Err(Unsuited::new("its image data are invalid").into());
+    }
+    let image = DeviceImage {
+        shape: head.shape,
+        samples,
+    };
+    Ok(Decoded::Image { image, note: None })
 }
 
 /// A page whose compressed data are in device memory.
