@@ -1,7 +1,7 @@
 //! Processes a folder on all cores and GPUs, with the operations of `gpuimg run`, and shows the progress:
 //!
 //! ```sh
-//! cargo run --example batch_with_progress 'normalize --clip 0.1:99.9 + rotate 90' in/ out/
+//! cargo run --release --features examples --example batch_with_progress 'normalize --clip 0.1:99.9 + rotate 90' in/ out/
 //! ```
 
 #![allow(

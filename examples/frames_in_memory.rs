@@ -2,7 +2,7 @@
 //! The argument is the device: auto (the default), cpu, gpu or gpu:N.
 //!
 //! ```sh
-//! cargo run --example frames_in_memory cpu
+//! cargo run --release --features examples --example frames_in_memory cpu
 //! ```
 
 #![allow(clippy::disallowed_macros, reason = "a lost line does no harm here")]

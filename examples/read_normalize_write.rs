@@ -1,7 +1,7 @@
 //! Reads an image, scales its values without the outliers, turns it, and writes it in another format:
 //!
 //! ```sh
-//! cargo run --example read_normalize_write samples/nuclei.tif out.png
+//! cargo run --release --features examples --example read_normalize_write samples/nuclei.tif out.png
 //! ```
 
 #![allow(clippy::disallowed_macros, reason = "a lost line does no harm here")]

@@ -26,7 +26,7 @@ use crate::ops::{Operation, chain};
 use crate::os::limits;
 use crate::os::memory_budget::{MemoryBudget, Reservation};
 use crate::os::{Identity, InputRecord, Passes, Source, Target};
-use crate::timing::Timeline;
+use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
 use errors::{Messages, cannot_write};
 use job::{Input, Job, Output};
@@ -342,6 +342,7 @@ pub fn plan_file(
         messages,
         source: input.source,
         reader: file.reader,
+        opening: CodecClock::default(),
         position: None,
     };
     let shared = SharedStatistics::default();
@@ -424,7 +425,9 @@ fn process_pages(
     };
     let cannot_read = || messages.cannot_read();
     let destination = created.as_ref().map(|created| created.destination);
-    let file = OpenFile::open(ops, source, destination, &resources.reading, messages)?;
+    let mut opening = CodecClock::default();
+    let file =
+        opening.run(|| OpenFile::open(ops, source, destination, &resources.reading, messages))?;
     let ops = with_own(ops, file.own_op.as_deref());
     let page_bytes = largest_page(&file.surveys);
     // Asked before this page takes its own part of the memory.
@@ -441,6 +444,7 @@ fn process_pages(
         messages,
         source,
         reader: file.reader,
+        opening,
         position: None,
     };
     let measured = match shared {

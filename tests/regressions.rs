@@ -26,10 +26,7 @@ fn png_palette_of_impossible_length_panicked() {
                 if transparent {
                     plain.before.push((*b"tRNS", vec![9; 2]));
                 }
-                refused(
-                    open_png(&plain.encoded(0)),
-                    "no palette of 1 to 256 colours",
-                );
+                refused(open_png(&plain.encoded(0)), "not a valid palette");
             }
         }
     }

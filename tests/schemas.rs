@@ -30,7 +30,7 @@ const SCHEMAS: [&str; 10] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 9] = [
+const OPTIONAL: [(&str, &str); 8] = [
     ("verify", "page"),
     ("journal", "damaged"),
     ("journal", "follow"),
@@ -39,7 +39,6 @@ const OPTIONAL: [(&str, &str); 9] = [
     ("report", "float"),
     ("sum", "float"),
     ("stats", "watch"),
-    ("stats", "plan"),
 ];
 
 fn documents(name: &str) -> String {

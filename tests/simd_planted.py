@@ -74,7 +74,7 @@ PLANTED = {
     ),
     "median": (
         "the rank is one too high",
-        [("src/ops/project/median.rs", "if below[place] <= rank {", "if below[place] <= rank + u16::from(IF) {")],
+        [("src/ops/project/median.rs", "if below[i] <= rank {", "if below[i] <= rank + u16::from(IF) {")],
         "project::three_by_two_by_hand",
     ),
     "calibrate": (

@@ -95,6 +95,8 @@ pub struct Input<'a> {
     pub source: &'a Source,
     /// Its decoder.
     pub reader: Reader<'a>,
+    /// The decoder's time of opening the file. The first page takes it.
+    pub opening: CodecClock,
     /// The position of its pages in the output, if that has the pages of several inputs.
     pub position: Option<OutputPosition>,
 }

@@ -10,6 +10,7 @@ use crate::formats::{Format, PageSurvey, Reader, Writer};
 use crate::ops::{Operation, chain};
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
+use crate::timing::CodecClock;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
@@ -190,11 +191,14 @@ impl Files<'_> {
             Source::open(input.path)
         };
         let source = source.with_context(cannot_read)?;
-        let reader = Reader::open(&source, &self.resources.reading).with_context(cannot_read)?;
+        let mut opening = CodecClock::default();
+        let reader = opening.run(|| Reader::open(&source, &self.resources.reading));
+        let reader = reader.with_context(cannot_read)?;
         let mut file = job::Input {
             messages,
             source: &source,
             reader,
+            opening,
             position,
         };
         work(&mut file)?;

@@ -9,6 +9,7 @@ use crate::formats::{Reader, Writer};
 use crate::image::Shape;
 use crate::ops::{Operation, chain};
 use crate::os::{Source, Target};
+use crate::timing::CodecClock;
 use anyhow::{Context, Result};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -129,6 +130,7 @@ impl MemoryJob<'_> {
             messages: self.messages(),
             source,
             reader,
+            opening: CodecClock::default(),
             position: None,
         }
     }

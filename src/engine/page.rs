@@ -112,7 +112,7 @@ impl<'a> Job<'a> {
         'a: 'p,
     {
         self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
-        let mut decoder = CodecClock::default();
+        let mut decoder = std::mem::take(&mut input.opening);
         let plan = decoder.run(|| self.plan(input, shared, index))?;
         Ok(PageRun {
             plan,

@@ -12,7 +12,7 @@ use crate::formats::{Pages, Reader};
 use crate::image::metadata::Place;
 use crate::ops::{Operation, chain};
 use crate::os::{Passes, Source};
-use crate::timing::Timeline;
+use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
 use std::path::Path;
 
@@ -121,7 +121,9 @@ fn measure_pages(
         input: path,
     };
     let cannot_read = || messages.cannot_read();
-    let reader = Reader::open(source, &resources.reading).with_context(cannot_read)?;
+    let mut opening = CodecClock::default();
+    let reader = opening.run(|| Reader::open(source, &resources.reading));
+    let reader = reader.with_context(cannot_read)?;
     let pages = reader.places();
     let page_bytes = largest_page(&reader.surveys().with_context(cannot_read)?);
     // Asked before this page takes its own part of the memory.
@@ -135,6 +137,7 @@ fn measure_pages(
         messages,
         source,
         reader,
+        opening,
         position: None,
     };
     let statistics = SharedStatistics::measure(&mut job, &mut input)?;

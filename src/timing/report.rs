@@ -195,7 +195,7 @@ impl Report {
             pages: self.pages,
             threads: self.threads,
             devices: &self.devices,
-            plan: &self.plan,
+            plan: (!self.plan.is_empty()).then_some(&self.plan),
             stages: self.totals.records(&self.peaks),
             spans: spans.map(SpanRecord::new).collect(),
             busy: self.totals.shares(self.wall, self.threads),
@@ -218,8 +218,7 @@ struct ReportRecord<'a> {
     pages: usize,
     threads: usize,
     devices: &'a [DeviceShare],
-    #[serde(skip_serializing_if = "str::is_empty")]
-    plan: &'a str,
+    plan: Option<&'a str>,
     stages: Vec<StageRecord<'a>>,
     spans: Vec<SpanRecord<'a>>,
     busy: [Share; 5],

@@ -43,7 +43,7 @@ pub fn unpack(streams: &Streams, file: &Buffer, job: &mut Job) -> Result<Unpacke
         report: report.view_mut(),
     };
     let compressed = streams.len as u64;
-    // SAFETY: the streams' starts rise and end at `streams.len`; the file goes on for the padding of 16 bytes; there is a
+    // SAFETY: the streams' starts rise and end at `streams.len`; the file has a padding of 16 bytes after them; there is a
     // segment for each slot.
     unsafe { job.launch_trusting(&find, count, compressed, arguments) }?;
 
