@@ -32,7 +32,7 @@ impl Format {
 
     /// All formats that are read. Some are not written.
     pub fn all() -> impl Iterator<Item = Format> {
-        FORMATS.iter().map(|format| Format(*format))
+        FORMATS.iter().map(|format| Format(format))
     }
 
     /// The format of a file with this name, by its extension.

@@ -243,18 +243,20 @@ impl<'a> Job<'a> {
     fn decode_whole(&mut self, input: &mut Input, run: &mut PageRun) -> Result<Image> {
         let image = run.decoder.run(|| input.reader.decode());
         let image = image.with_context(|| input.messages.cannot_read())?;
-        if run.plan.header.decoder.packed {
-            let time = run.decoder.time();
-            self.executor.learn_decoding_time(&image.shape(), time);
-        }
         self.record_decoding(input, run);
         Ok(image)
     }
 
-    /// Records the time of decoding a page.
+    /// Records the time of decoding a page on the host. If a GPU could have decoded it, `auto` learns from that time whether to
+    /// start one.
     fn record_decoding(&mut self, input: &Input, run: &mut PageRun) {
         let clock = std::mem::take(&mut run.decoder);
-        let bytes = run.plan.header.shape.bytes() as u64;
+        let header = &run.plan.header;
+        if header.decoder.packed {
+            self.executor
+                .learn_decoding_time(&header.shape, clock.time());
+        }
+        let bytes = header.shape.bytes() as u64;
         let timeline = &mut self.executor.timeline;
         timeline.decoded(clock, bytes, &input.source.traffic.take());
     }
