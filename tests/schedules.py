@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What a copy needs to be built.
-SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "clippy.toml", "tests/main.rs", "src", "kernels/compiled", "packaging", "benches", "docs/schemas"]
+SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "clippy.toml", "tests/main.rs", "src", "kernels/compiled", "packaging", "benches", "examples", "docs/schemas"]
 
 # A bug in each piece: what it is, the file, the right text, the wrong one, and the law that must find it.
 PLANTED = [
