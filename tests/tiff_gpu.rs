@@ -6,6 +6,7 @@ use crate::support::png_gpu_decode::{compare, compare_or_leave, on_gpu, same_ver
 use crate::support::stacks::stack;
 use crate::support::tiff::{Build, libdeflate};
 use crate::support::{KINDS, Kind, Numbers, folder, gpu, image, run};
+use gpuimg::internals::formats::{Reader, Reading};
 use gpuimg::internals::gpu::driver::Gpu;
 use gpuimg::internals::gpu::{Choice, Devices};
 use gpuimg::internals::image::metadata::Metadata;
@@ -13,6 +14,7 @@ use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::ops::Operation;
 use gpuimg::internals::ops::normalize::Normalize;
 use gpuimg::internals::ops::symmetry::Symmetry;
+use gpuimg::internals::os::Source;
 use std::fs;
 
 /// A maker of zlib streams.
@@ -278,7 +280,7 @@ fn damaged_lzw_strips() {
     assert!(refused > cases / 4, "{refused} of {cases} refused");
 }
 
-/// Strings of thousands of bytes, of which each repeats the one before, and a strip with many Clear codes.
+/// Each string of thousands of bytes repeats the one before, and each strip of noise has many Clear codes.
 #[test]
 fn long_strings_and_many_segments_of_lzw() {
     let Some(gpu) = gpu(6) else { return };
@@ -287,6 +289,7 @@ fn long_strings_and_many_segments_of_lzw() {
             let image = image(width, height, 1, Depth::Sixteen, kind);
             let build = Build {
                 compression: LZW,
+                strip: 160,
                 ..Build::default()
             };
             compare(
@@ -295,6 +298,25 @@ fn long_strings_and_many_segments_of_lzw() {
                 &format!("{width}×{height} {kind:?}"),
             );
         }
+    }
+}
+
+/// The kernels counted the output of a stream in 32 bits: one of 2 MB without a Clear code gives more than 4 GB, and its positions
+/// wrapped round.
+#[test]
+fn a_long_lzw_stream_wrapped_round() {
+    let width = 1024;
+    for (height, is_left) in [(300, false), (1500, true)] {
+        let image = image(width, height, 1, Depth::Sixteen, Kind::Noise);
+        let build = Build {
+            compression: LZW,
+            ..Build::default()
+        };
+        let source = Source::memory(build.file(&image));
+        let reader = Reader::open(&source, &Reading::default()).expect("a TIFF");
+        let refused = reader.packed().err().map(|why| why.to_string());
+        let expected = is_left.then(|| "an LZW strip or tile exceeds 1 MiB".to_string());
+        assert_eq!(refused, expected, "{width}×{height}");
     }
 }
 

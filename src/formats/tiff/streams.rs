@@ -15,6 +15,10 @@ use crate::os::Source;
 /// Chunks of a page, at most.
 const MOST_CHUNKS: usize = 1 << 16;
 
+/// The most bytes of an LZW stream that a GPU decodes. The kernels count its output in 32 bits, and a damaged stream of this
+/// length gives less: at most one string of 3839 bytes for each code of 9 bits.
+const MAX_LZW_STREAM_BYTES: u64 = 1 << 20;
+
 /// Bytes of a chunk that are read, at most, as by the CPU's decoder: more than it can need.
 fn most(unpacked: usize) -> u64 {
     2 * unpacked as u64 + 65536
@@ -61,6 +65,10 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
     let all: u64 = (0..page.spans.len()).map(len).sum();
     if all > MAX_COMPRESSED_BYTES as u64 {
         return Err(Unsuited::too_much_data());
+    }
+    let is_long = |i: usize| len(i) > MAX_LZW_STREAM_BYTES;
+    if coding == TileCoding::Lzw && (0..page.spans.len()).any(is_long) {
+        return Err(Unsuited::new("an LZW strip or tile exceeds 1 MiB"));
     }
     let all = all as usize;
     let mut memory = Buffer::<u8>::any(all + 2 * PADDING).map_err(unsuited)?;
