@@ -271,7 +271,7 @@ impl Image {
         Metadata::of_page(&self.page)
     }
 
-    /// Gives the image the metadata of another one. What they say of samples, such as their largest value, is dropped if the
+    /// Gives the image the metadata of another one. Metadata about samples, such as their largest value, is dropped if the
     /// channels or the sample type differ. The rest must be true of these pixels: it may not be after a change of their positions
     /// outside of this library.
     pub fn set_metadata(&mut self, metadata: Metadata) {

@@ -7,7 +7,7 @@ use crate::image::metadata::{self, Resolution};
 /// What a file says of its pixels, other than their shape and type.
 ///
 /// It holds all metadata of the file, also those without a method here, such as an ICC profile or the tags of a microscope.
-/// Operations keep it true: `rotate` exchanges the resolutions across and down. A format writes what it has a place for.
+/// Operations keep it true: `rotate` exchanges the resolutions across and down. An encoder writes the fields that its format can store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub(super) fields: metadata::Metadata,

@@ -1,4 +1,4 @@
-//! Operations, one after the other, and what they are run on.
+//! A list of operations, and the calls that run it on images in memory or in files.
 
 use super::device::Device;
 use super::error::{Error, Result};

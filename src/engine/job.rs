@@ -113,7 +113,7 @@ pub struct OutputPosition {
 }
 
 impl<'a> Job<'a> {
-    /// A job on inputs with this number of pages, none of which has been processed yet.
+    /// A new job on inputs with this number of pages.
     pub fn new(
         ops: &'a [&'a dyn Operation],
         output: Option<Output<'a>>,

@@ -93,7 +93,7 @@ pub(super) enum Measured<'a> {
     Itself,
     /// A whole set.
     Set(SetRange<'a>),
-    /// None: no image of the set could be read.
+    /// There is no range, because no image of the set could be read.
     Nothing(Outcome),
 }
 

@@ -34,7 +34,7 @@ const STREAMS: usize = 3;
 /// Bytes of the smallest memory page of a system.
 const MIN_PAGE_BYTES: usize = 4096;
 
-/// How an image is cut: which samples of the image are the input of which bytes of the result.
+/// How an image is cut into bands: the samples of the input from which each range of bytes of the result comes.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     shape: Shape,

@@ -30,7 +30,7 @@ impl Plan<'_> {
         text
     }
 
-    /// The statistics that are measured, and of which pages.
+    /// The statistics that are measured, and whether in one page or in all.
     fn measured(&self) -> Option<String> {
         let mut all = Vec::new();
         for step in self.operations() {

@@ -59,7 +59,7 @@ pub struct BlockSearch {
     pub lanes: Buffer,
 }
 
-/// The sums of a stream's inflated bytes, of which its Adler-32 is made.
+/// The two sums of a stream's inflated bytes from which its Adler-32 is computed.
 pub struct StreamSums {
     /// The sum of the bytes.
     pub bytes: u64,
