@@ -16,6 +16,7 @@ pub(crate) mod limits;
 pub mod memory_budget;
 pub(crate) mod name;
 pub(crate) mod outcome;
+pub(crate) mod panics;
 pub(crate) mod reason;
 mod replaced;
 mod source;

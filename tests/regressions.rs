@@ -2,7 +2,7 @@
 
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
-use gpuimg::internals::formats::{png, tiff};
+use gpuimg::internals::formats::{Reader, Reading, png, tiff};
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::os::Source;
 
@@ -85,4 +85,49 @@ fn tiff_of_large_tiles_that_share_their_bytes_took_hours() {
     assert!(file.len() < 4000);
     let read = tiff::decode(&Source::memory(file));
     refused(read, "claims 209715200 bytes of samples, more than its");
+}
+
+/// An OpenEXR file of 33×40 pixels, with a channel of half numbers and one of 32 bits.
+fn openexr(compression: exr::prelude::Compression) -> Vec<u8> {
+    use exr::prelude::*;
+    let channels = SpecificChannels::build()
+        .with_channel("A")
+        .with_channel("Y")
+        .with_pixel_fn(|Vec2(x, y): Vec2<usize>| (f16::from_f32(x as f32), y as f32));
+    let encoding = Encoding {
+        compression,
+        blocks: Blocks::ScanLines,
+        line_order: LineOrder::Increasing,
+    };
+    let layer = Layer::new((33, 40), LayerAttributes::default(), encoding, channels);
+    let mut file = std::io::Cursor::new(Vec::new());
+    let written = exr::prelude::Image::from_layer(layer)
+        .write()
+        .to_buffered(&mut file);
+    written.expect("a file in memory");
+    file.into_inner()
+}
+
+/// The exr crate panicked, in builds that check for overflow at least, on some damaged blocks.
+#[test]
+fn damaged_blocks_of_openexr_panicked() {
+    use exr::prelude::Compression::{B44, B44A, PIZ, PXR24, RLE, ZIP1, ZIP16};
+    let mut refused = 0;
+    for compression in [B44, B44A, PIZ, PXR24, RLE, ZIP1, ZIP16] {
+        let whole = openexr(compression);
+        let pixels = Source::memory(whole.clone());
+        let read = |source: &Source| Reader::open(source, &Reading::default())?.decode();
+        read(&pixels).expect("the whole file");
+        let mut random = 1u32;
+        for _ in 0..200 {
+            let mut damaged = whole.clone();
+            // After the header, the table of offsets and the first block's position and length.
+            for byte in &mut damaged[420..] {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *byte ^= (random >> 24) as u8 & (random >> 16) as u8;
+            }
+            refused += usize::from(read(&Source::memory(damaged)).is_err());
+        }
+    }
+    assert!(refused > 400, "{refused}");
 }

@@ -12,6 +12,7 @@ use super::{library_errors, raw};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
+use crate::os::panics::catch_panic;
 use ::exr::block::UncompressedBlock;
 use ::exr::block::chunk::Chunk;
 use ::exr::block::lines::LineRef;
@@ -304,7 +305,7 @@ impl ExrDecoder<'_> {
             let file = chunks.meta_data();
             let blocks: Vec<Result<UncompressedBlock, Cause>> = some
                 .into_par_iter()
-                .map(|chunk| UncompressedBlock::decompress_chunk(chunk?, file, false))
+                .map(|chunk| decompress(chunk?, file))
                 .collect();
             for block in blocks {
                 match block {
@@ -329,6 +330,12 @@ impl ExrDecoder<'_> {
         );
         Ok(())
     }
+}
+
+/// The samples of a chunk. The library panics on some damaged chunks, instead of returning an error.
+fn decompress(chunk: Chunk, file: &MetaData) -> Result<UncompressedBlock, Cause> {
+    catch_panic(|| UncompressedBlock::decompress_chunk(chunk, file, false))
+        .unwrap_or_else(|_| Err(Cause::Invalid("compressed data".into())))
 }
 
 /// Copies a line of one channel to its place, as bits of 32-bit numbers.

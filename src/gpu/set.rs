@@ -3,13 +3,16 @@
 use super::driver::Gpu;
 use super::estimate::{Work, estimate, worth_starting};
 use super::{Choice, Unusable, visible};
+use crate::os::panics::catch_panic;
 use crate::timing::{self, Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
-use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+/// A thread that opens the GPUs. Its outer error is the message of a panic.
+type Starting = JoinHandle<Result<Result<Vec<Gpu>>, String>>;
 
 /// The GPUs of this machine that a run may use, started once, in the background.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ pub struct GpuSet {
     worth: AtomicU64,
     /// The bytes of samples per second that one core of the host decodes; 0 if not known. As the bits of an f64.
     rate: AtomicU64,
-    starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
+    starting: Mutex<Option<Starting>>,
     gpus: OnceLock<Result<Vec<Gpu>>>,
 }
 
@@ -81,14 +84,14 @@ impl GpuSet {
                 prepare,
                 ..
             } = *self;
-            silence_panics();
-            let thread = thread::Builder::new().name(STARTER.into());
             let open = move || {
                 let gpus = open_all(choice, first, max_gpus)?;
                 gpus.iter().for_each(prepare);
                 Ok(gpus)
             };
-            *starting = thread.spawn(open).ok();
+            // The binding panics where a driver's library lacks functions.
+            let thread = thread::Builder::new().name("gpu".into());
+            *starting = thread.spawn(move || catch_panic(open)).ok();
         }
     }
 
@@ -166,8 +169,9 @@ impl GpuSet {
                 |why: &str| Err(anyhow!("the NVIDIA driver is broken: {why}").context(Unusable));
             match starting.map(JoinHandle::join) {
                 None => failed("cannot start a thread for it"),
-                Some(Ok(opened)) => opened,
-                Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
+                Some(Ok(Ok(opened))) => opened,
+                Some(Ok(Err(panic))) => failed(&panic),
+                Some(Err(_)) => unreachable!("panics are caught on the thread"),
             }
         });
         gpus.as_deref()
@@ -193,20 +197,6 @@ impl GpuSet {
         gpu.with_stream(worker.is_some())
             .map_err(|error| error.context(Unusable))
     }
-}
-
-/// The name of the thread that starts the GPUs.
-const STARTER: &str = "gpu";
-
-/// A library that lacks functions of the driver makes the binding panic; the panic is reported as
-/// an error.
-fn silence_panics() {
-    let others = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        if thread::current().name() != Some(STARTER) {
-            others(info);
-        }
-    }));
 }
 
 /// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees, but at most `max_gpus`.

@@ -7,19 +7,34 @@ use crate::recipe::written;
 use gpuimg::internals::formats::{FORMATS, encode};
 use std::io::Cursor;
 
-/// An OpenEXR file of scan lines, compressed, or of tiles.
-fn light(tiles: bool) -> Vec<u8> {
+/// OpenEXR files of each compression, of scan lines and of tiles.
+fn openexr() -> impl Iterator<Item = Vec<u8>> {
+    use exr::prelude::*;
+    let compressions = [
+        Compression::Uncompressed,
+        Compression::RLE,
+        Compression::ZIP1,
+        Compression::ZIP16,
+        Compression::PIZ,
+        Compression::PXR24,
+        Compression::B44,
+        Compression::B44A,
+    ];
+    let blocks = [Blocks::ScanLines, Blocks::Tiles(Vec2(8, 8))];
+    compressions
+        .into_iter()
+        .flat_map(move |compression| blocks.map(|blocks| openexr_file(compression, blocks)))
+}
+
+fn openexr_file(compression: exr::prelude::Compression, blocks: exr::prelude::Blocks) -> Vec<u8> {
     use exr::prelude::*;
     let channels = SpecificChannels::rgba(|Vec2(x, y): Vec2<usize>| {
         (x as f32, y as f32, f16::from_f32(0.5), 1f32)
     });
-    let encoding = match tiles {
-        true => Encoding {
-            compression: Compression::PIZ,
-            blocks: Blocks::Tiles(Vec2(8, 8)),
-            line_order: LineOrder::Increasing,
-        },
-        false => Encoding::SMALL_LOSSLESS,
+    let encoding = Encoding {
+        compression,
+        blocks,
+        line_order: LineOrder::Increasing,
     };
     let layer = Layer::new((13, 11), LayerAttributes::default(), encoding, channels);
     let mut file = Cursor::new(Vec::new());
@@ -320,7 +335,7 @@ pub fn of_formats() -> Vec<Vec<u8>> {
             }
         }
     }
-    all.extend([true, false].map(light));
+    all.extend(openexr());
     all.push(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 3\n\x80\x40\x20\x81\x01\x02\x03\x80\0\0\0\0\x80\0\0\x01\x01\x01\x01\x02".to_vec());
     all.push(b"#?RGBE\n\n-Y 1 +X 8\n\x02\x02\0\x08\x88\x80\x08\x01\x02\x03\x04\x05\x06\x07\x08\x88\0\x88\x81".to_vec());
     let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
