@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 /// The documents, and the folder that their links start from. The changelog is about the past and is left out.
 fn documents() -> Vec<(String, String)> {
     let mut names = vec!["README.md".to_string(), "CONTRIBUTING.md".to_string()];
-    let entries = fs::read_dir(repository("docs")).expect("docs");
-    for entry in entries {
-        let name = entry.expect("an entry").file_name();
-        let name = name.into_string().expect("a name in UTF-8");
-        if name.ends_with(".md") {
-            names.push(format!("docs/{name}"));
+    for folder in ["docs", "docs/guide"] {
+        let entries = fs::read_dir(repository(folder)).expect("a folder of documents");
+        for entry in entries {
+            let name = entry.expect("an entry").file_name();
+            let name = name.into_string().expect("a name in UTF-8");
+            if name.ends_with(".md") {
+                names.push(format!("{folder}/{name}"));
+            }
         }
     }
     names.sort();
@@ -33,9 +35,11 @@ fn quoted(text: &str) -> Vec<&str> {
     quoted
 }
 
-/// The lines in blocks of code.
+/// The lines in blocks of code, except for sessions, which `transcript::the_guide_is_true` runs.
 fn code(text: &str) -> impl Iterator<Item = &str> {
-    text.split("```").skip(1).step_by(2).flat_map(str::lines)
+    let blocks = text.split("```").skip(1).step_by(2);
+    let unchecked = blocks.filter(|block| !block.starts_with("console"));
+    unchecked.flat_map(str::lines)
 }
 
 /// Every file of these folders below the repository, as a path from its root.

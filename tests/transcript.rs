@@ -2,6 +2,9 @@
 //! mistake, and every alias. `TRANSCRIPT=write cargo test transcript` writes what is printed now, to be
 //! read before it is kept.
 //!
+//! The pages of `docs/guide/` are checked in the same way: a page is a session, and its commands stand in blocks of the kind
+//! `console`.
+//!
 //! The file is read as a session: after a line `# NAME` a fresh folder with the samples; `$ COMMAND` is run
 //! by `sh`; below stand the lines of both streams, and `[status N]` if N is not 0. `[..]` stands for any
 //! text in a line, and a line `...` for any lines.
@@ -94,23 +97,40 @@ fn all_fit(expected: &[&str], found: &[&str]) -> bool {
     }
 }
 
-#[test]
-fn the_transcript_is_true() {
-    let mut now = String::new();
-    let mut wrong = String::new();
+/// A text whose commands were run again.
+struct Replay {
+    /// The text with what the commands print now.
+    now: String,
+    /// The commands that print something else, with both.
+    wrong: String,
+    commands: usize,
+}
+
+/// Runs the commands of a text: all of them, or those in its blocks of the kind `console`.
+fn replay(text: &str, only_blocks: bool) -> Replay {
+    let mut replay = Replay {
+        now: String::new(),
+        wrong: String::new(),
+        commands: 0,
+    };
     let mut folder = fresh();
-    let mut lines = TRANSCRIPT.lines().peekable();
-    let mut commands = 0;
+    let mut in_session = !only_blocks;
+    let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let _ = writeln!(now, "{line}");
-        if line.starts_with("# ") {
+        let _ = writeln!(replay.now, "{line}");
+        if only_blocks && line.starts_with("```") {
+            in_session = line == "```console";
+        } else if !only_blocks && line.starts_with("# ") {
             folder = fresh();
         }
-        let Some(command) = line.strip_prefix("$ ") else {
+        let Some(command) = line.strip_prefix("$ ").filter(|_| in_session) else {
             continue;
         };
         let is_output = |line: &&str| {
-            !line.is_empty() && !["# ", "$ "].iter().any(|mark| line.starts_with(mark))
+            !line.is_empty()
+                && !["# ", "$ ", "```"]
+                    .iter()
+                    .any(|mark| line.starts_with(mark))
         };
         let mut expected = Vec::new();
         while let Some(line) = lines.next_if(is_output) {
@@ -118,22 +138,68 @@ fn the_transcript_is_true() {
         }
         let printed = session(folder.path(), command);
         let found: Vec<&str> = printed.lines().collect();
-        commands += 1;
+        replay.commands += 1;
         if all_fit(&expected, &found) {
             expected.iter().for_each(|line| {
-                let _ = writeln!(now, "{line}");
+                let _ = writeln!(replay.now, "{line}");
             });
         } else {
-            now += &printed;
+            replay.now += &printed;
             let expected = expected.join("\n");
-            let _ = writeln!(wrong, "$ {command}\n{printed}instead of\n{expected}\n");
+            let _ = writeln!(
+                replay.wrong,
+                "$ {command}\n{printed}instead of\n{expected}\n"
+            );
         }
     }
-    if std::env::var_os("TRANSCRIPT").is_some_and(|value| value == "write") {
-        return fs::write(repository("tests/transcript.txt"), now).expect("the transcript");
+    replay
+}
+
+/// Whether the files are to be written as the commands print now.
+fn writes() -> bool {
+    std::env::var_os("TRANSCRIPT").is_some_and(|value| value == "write")
+}
+
+#[test]
+fn the_transcript_is_true() {
+    let replay = replay(TRANSCRIPT, false);
+    if writes() {
+        return fs::write(repository("tests/transcript.txt"), replay.now).expect("the transcript");
+    }
+    assert!(replay.wrong.is_empty(), "{}", replay.wrong);
+    assert!(replay.commands > 80, "{}", replay.commands);
+}
+
+/// The pages of the guide, a session each. Part of the test, as the transcript is.
+const GUIDE: [(&str, &str); 7] = [
+    ("first-steps", include_str!("../docs/guide/first-steps.md")),
+    ("microscopy", include_str!("../docs/guide/microscopy.md")),
+    ("ct", include_str!("../docs/guide/ct.md")),
+    ("camera", include_str!("../docs/guide/camera.md")),
+    ("astronomy", include_str!("../docs/guide/astronomy.md")),
+    ("folders", include_str!("../docs/guide/folders.md")),
+    (
+        "troubleshooting",
+        include_str!("../docs/guide/troubleshooting.md"),
+    ),
+];
+
+#[test]
+fn the_guide_is_true() {
+    let mut wrong = String::new();
+    for (name, page) in GUIDE {
+        let replay = replay(page, true);
+        let file = format!("docs/guide/{name}.md");
+        if writes() {
+            fs::write(repository(&file), replay.now).expect("a page of the guide");
+            continue;
+        }
+        assert!(replay.commands >= 4, "{file}: {}", replay.commands);
+        if !replay.wrong.is_empty() {
+            let _ = writeln!(wrong, "{file}\n{}", replay.wrong);
+        }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(commands > 80, "{commands}");
 }
 
 #[test]
@@ -144,6 +210,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         .collect();
     let documents = [
         include_str!("../README.md"),
+        include_str!("../docs/USAGE.md"),
         include_str!("../docs/BATCH.md"),
         include_str!("../docs/CLUSTER.md"),
     ];
