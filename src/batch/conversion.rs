@@ -93,21 +93,16 @@ impl Conversion {
             let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
             output_paths::keep_report_off(report, &items.items, &others)?;
         }
-        let conversion = Conversion {
+        if let Some(list) = list {
+            let what = "the list of --files-from";
+            output_paths::keep_results_off(what, &[list], &items.items, &naming, files)?;
+        }
+        Ok(Conversion {
             items,
             inputs: inputs.into(),
             naming,
             format,
-        };
-        if let Some(list) = list {
-            output_paths::keep_results_off(
-                "the list of --files-from",
-                &[list],
-                &conversion,
-                files,
-            )?;
-        }
-        Ok(conversion)
+        })
     }
 }
 

@@ -4,7 +4,6 @@
 //! Everything is checked before anything is written. A link that appears later is not followed out of the
 //! output folder (`Target::create_below`).
 
-use super::conversion::Conversion;
 use super::item::Item;
 use super::naming::Naming;
 use super::options::Files;
@@ -282,13 +281,14 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
 pub fn keep_results_off(
     what: &str,
     reads: &[&Path],
-    asked: &Conversion,
+    items: &[Item],
+    naming: &Naming,
     files: &Files,
 ) -> Result<()> {
-    let outputs = asked.items.items.par_iter();
+    let outputs = items.par_iter();
     let outputs = outputs.filter_map(|item| item.output.as_deref());
     let found = if files.stack {
-        clash(reads, [asked.naming.path()].into_par_iter())
+        clash(reads, [naming.path()].into_par_iter())
     } else {
         clash(reads, outputs)
     };
@@ -301,7 +301,7 @@ pub fn keep_results_off(
     }
     if files.batch.watching.watch && files.overwrite {
         let real = |path: &Path| fault::canonicalize(path).ok();
-        let folder = real(asked.naming.folder());
+        let folder = real(naming.folder());
         for read in reads {
             let inside = real(read).zip(folder.as_ref());
             ensure!(

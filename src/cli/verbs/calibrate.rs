@@ -48,7 +48,8 @@ pub(super) fn operation(
         .flat_map(|frames| &frames.items)
         .map(|frame| frame.input.as_path())
         .collect();
-    output_paths::keep_results_off("a frame", &read, conversion, files).map_err(usage)?;
+    let Conversion { items, naming, .. } = conversion;
+    output_paths::keep_results_off("a frame", &read, &items.items, naming, files).map_err(usage)?;
     if let Some(report) = &files.batch.report {
         output_paths::keep_report_off(report, &[], &read).map_err(usage)?;
     }

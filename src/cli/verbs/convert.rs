@@ -63,12 +63,9 @@ pub fn run(images: &Images) -> Result<Outcome> {
 pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
     let batch = &files.batch;
     if let Some(range) = &set.range_from {
-        output_paths::keep_results_off(
-            "the histogram of --range-from",
-            &[range],
-            conversion,
-            files,
-        )?;
+        let what = "the histogram of --range-from";
+        let Conversion { items, naming, .. } = conversion;
+        output_paths::keep_results_off(what, &[range], &items.items, naming, files)?;
     }
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
         output_paths::keep_report_off(report, &[], &[range])?;
