@@ -27,7 +27,7 @@ mod traffic;
 mod unfinished;
 mod utc;
 
-pub use crate::os::reason::reason;
+pub use crate::os::reason::{is_absence, reason};
 pub use digest::Digest;
 pub use durable::{make_folder, make_folder_below, parent, sync_folder};
 pub use frames::from_stdin as frames_from_stdin;

@@ -4,7 +4,7 @@
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::formats::{Reading, foreign, format};
 use crate::os::fault::{self, Kind};
-use crate::os::{Source, reason};
+use crate::os::{Source, is_absence, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
@@ -156,13 +156,6 @@ pub fn is_below(path: &Path, folder: &Path) -> bool {
         && path
             .ancestors()
             .any(|above| device_and_inode(above) == folder)
-}
-
-/// Whether an error means that a file does not exist. Other errors, such as those of network file systems, do
-/// not mean that.
-pub fn is_absence(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 /// Calls `see` with every entry below `start`, a folder at or below `root`, in the order of the names:

@@ -2,7 +2,7 @@
 
 use super::folder::{self, Filter};
 use super::item::{Item, Items, Unread};
-use super::shard::{Shard, WholeSet};
+use super::shard::Shard;
 use crate::formats::Reading;
 use crate::os::fault::{self, Reads};
 use crate::os::name::Shown;
@@ -79,7 +79,7 @@ pub fn collect(
         found.items.extend(listed);
     }
     if let Some(shard) = &selection.shard {
-        found.set = Some(WholeSet::new(&found.items)?);
+        found.record_set()?;
         found.items.retain(|item| shard.has(&item.key));
     }
     Ok(found)

@@ -2,11 +2,13 @@
 
 use super::shard::WholeSet;
 use crate::os::name::Shown;
-use crate::os::{Passes, Source, fault};
-use anyhow::{Result, anyhow, ensure};
+use crate::os::{Passes, Source, fault, is_absence, reason};
+use anyhow::{Context, Result, anyhow, ensure};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// One file of a batch.
@@ -143,6 +145,17 @@ impl Items {
             .retain(|_| !index.next().is_some_and(|index| failed.contains(&index)));
     }
 
+    /// Records all files of the set, before only a part of them is kept.
+    ///
+    /// # Errors
+    /// The length of a file cannot be determined.
+    pub fn record_set(&mut self) -> Result<()> {
+        let items = self.items.par_iter();
+        let files = items.map(|item| Ok((item.key.as_os_str().as_bytes(), item.length()?)));
+        self.set = Some(WholeSet::new(files.collect::<Result<_>>()?));
+        Ok(())
+    }
+
     /// Refuses inputs that can be read only once, if all must be read twice.
     ///
     /// # Errors
@@ -188,6 +201,19 @@ impl Item {
             Source::open(&self.input)
         } else {
             Source::open_file(&self.input)
+        }
+    }
+
+    /// Bytes of its file; 0 if there is none.
+    ///
+    /// # Errors
+    /// The length cannot be determined.
+    fn length(&self) -> Result<u64> {
+        match fault::metadata(&self.input) {
+            Ok(about) => Ok(about.len()),
+            Err(error) if is_absence(&error) => Ok(0),
+            Err(error) => Err(anyhow!(reason(&error)))
+                .with_context(|| format!("cannot read {}", self.input.shown())),
         }
     }
 

@@ -1,13 +1,9 @@
 //! Shards: the part of a batch for each of several machines. The split depends only on the names,
 //! not on the machine or on their order.
 
-use super::folder::is_absence;
-use super::item::Item;
+use crate::os::Digest;
 use crate::os::count::plural;
-use crate::os::name::Shown;
-use crate::os::{Digest, fault, reason};
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use rayon::prelude::*;
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::env;
@@ -114,21 +110,8 @@ pub struct WholeSet {
 }
 
 impl WholeSet {
-    /// Describes all files of a set, in any order. A missing file has no length.
-    ///
-    /// # Errors
-    /// The length of a file cannot be determined.
-    pub fn new(items: &[Item]) -> Result<WholeSet> {
-        let length = |item: &Item| match fault::metadata(&item.input) {
-            Ok(about) => Ok(about.len()),
-            Err(error) if is_absence(&error) => Ok(0),
-            Err(error) => Err(anyhow!(reason(&error)))
-                .with_context(|| format!("cannot read {}", item.input.shown())),
-        };
-        let mut files: Vec<(&[u8], u64)> = items
-            .par_iter()
-            .map(|item| Ok((item.key.as_os_str().as_bytes(), length(item)?)))
-            .collect::<Result<_>>()?;
+    /// Describes all files of a set by their names and lengths, in any order.
+    pub fn new(mut files: Vec<(&[u8], u64)>) -> WholeSet {
         files.sort_unstable();
         let mut text = Vec::new();
         for (name, length) in &files {
@@ -136,10 +119,10 @@ impl WholeSet {
             text.push(0);
             text.extend_from_slice(&length.to_be_bytes());
         }
-        Ok(WholeSet {
+        WholeSet {
             files: files.len() as u64,
             digest: Digest::from_bytes(&text),
-        })
+        }
     }
 }
 

@@ -48,3 +48,10 @@ pub fn reason(error: &io::Error) -> String {
         }
     }
 }
+
+/// Whether an error means that a file does not exist. Other errors, such as those of network file systems, do
+/// not mean that.
+pub fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}

@@ -2,7 +2,7 @@
 //! folders of a batch, for one file at a time.
 
 use super::check::resolved;
-use crate::batch::folder::{self, Filter, Sorted, is_absence, is_below};
+use crate::batch::folder::{self, Filter, Sorted, is_below};
 use crate::batch::inputs::Selection;
 use crate::batch::item::Item;
 use crate::batch::naming::Naming;
@@ -10,7 +10,7 @@ use crate::batch::output_paths;
 use crate::batch::shard::Shard;
 use crate::formats::Reading;
 use crate::os::name::Shown;
-use crate::os::{parent, reason};
+use crate::os::{is_absence, parent, reason};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs;

@@ -8,11 +8,10 @@
 mod schedules;
 mod state;
 
-use crate::batch::folder::is_absence;
 use crate::batch::item::Item;
 use crate::batch::workers::Next;
-use crate::os::Identity;
 use crate::os::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::os::{Identity, is_absence};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::hash::BuildHasher;

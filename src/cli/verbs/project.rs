@@ -3,7 +3,7 @@
 use crate::batch::item::Items;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
-use crate::batch::shard::{Shard, WholeSet};
+use crate::batch::shard::Shard;
 use crate::batch::{inputs, output_paths};
 use crate::engine::options::Common;
 use crate::engine::{CombinedImage, Destination};
@@ -86,7 +86,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
 
 /// Keeps only the items of a shard; returns their indices in the whole set.
 fn keep_shard(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
-    items.set = Some(WholeSet::new(&items.items)?);
+    items.record_set()?;
     let all = std::mem::take(&mut items.items).into_iter().zip(0..);
     let (own, indices) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
     items.items = own;
