@@ -128,7 +128,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
         None => measured(options, choice)?,
     };
     let text = if options.json {
-        report.json()? + "\n"
+        RunRecord::new(&report).json()? + "\n"
     } else if options.describe {
         report.text() + &report.descriptions()
     } else {

@@ -95,7 +95,7 @@ fn a_failed_row_says_so() {
         text.contains("FAILED") && text.contains("3 of 8 words are wrong"),
         "{text}"
     );
-    let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    let json: Value = serde_json::from_str(&RunRecord::new(&report).json().unwrap()).unwrap();
     assert_eq!(json["rows"][5]["state"], "FAILED");
     assert_eq!(json["rows"][5]["time_us"], Value::Null);
     assert!(html::page(&report).contains("FAILED"));
@@ -105,7 +105,7 @@ fn a_failed_row_says_so() {
 #[test]
 fn a_recorded_run_is_drawn_again() {
     let report = report();
-    let json = report.json().unwrap();
+    let json = RunRecord::new(&report).json().unwrap();
     let again = RunRecord::parse(&json).unwrap().into_report();
     assert_eq!(again.text(), report.text());
     assert_eq!(html::page(&again), html::page(&report));
@@ -150,7 +150,7 @@ fn a_recorded_run_is_drawn_again() {
 #[test]
 fn a_comparison_counts_what_became_slower() {
     let before = report();
-    let earlier = RunRecord::parse(&before.json().unwrap()).unwrap();
+    let earlier = RunRecord::parse(&RunRecord::new(&before).json().unwrap()).unwrap();
     let same = compare::Comparison::new(&earlier, &before, 10.0);
     assert_eq!(same.slower(), 0, "{}", same.text());
 

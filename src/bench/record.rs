@@ -173,7 +173,7 @@ impl VerdictRecord {
 
 impl RunRecord {
     /// The record of a run.
-    pub(super) fn new(report: &Report) -> RunRecord {
+    pub fn new(report: &Report) -> RunRecord {
         let machine = report.machine.clone();
         let verdicts = report.judgements().into_iter().map(VerdictRecord::new);
         RunRecord {
@@ -193,6 +193,14 @@ impl RunRecord {
             rows: report.rows.iter().map(RowRecord::new).collect(),
             verdicts: verdicts.collect(),
         }
+    }
+
+    /// One JSON object: the machine, and for each row the data of the tables (docs/SCHEMAS.md).
+    ///
+    /// # Errors
+    /// None that can occur: all keys are text.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
     }
 
     /// Reads a file with the output of `--json`.

@@ -1,10 +1,9 @@
-//! A finished run, printed as tables, as descriptions with verdicts, or as one JSON object.
+//! A finished run, printed as tables or as descriptions with verdicts.
 
 use super::case::{Outcome, Row};
 use super::claims::{self, Judgement, Verdict};
 use super::figure::{Time, short};
 use super::papers::{Paper, topics};
-use super::record::RunRecord;
 use super::table::Table;
 use crate::gpu::driver::Gpu;
 use crate::os::utc;
@@ -227,14 +226,6 @@ impl Report {
             let _ = writeln!(out, "rows: {}", names.join(", "));
         }
         out
-    }
-
-    /// One JSON object: the machine, and for each row the data of the tables (docs/SCHEMAS.md).
-    ///
-    /// # Errors
-    /// None that can occur: all keys are text.
-    pub fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(&RunRecord::new(self))
     }
 }
 
