@@ -14,6 +14,7 @@ mod memory;
 pub mod options;
 mod page;
 mod plan;
+mod shared;
 mod split;
 mod stack;
 mod task;
@@ -30,7 +31,7 @@ use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
 use errors::{Messages, cannot_write};
 use job::{Input, Job, Output};
-use stack::SharedStatistics;
+use shared::SharedStatistics;
 use std::path::Path;
 
 pub use combined::CombinedImage;
@@ -449,7 +450,7 @@ fn process_pages(
     };
     let measured = match shared {
         Some(_) => SharedStatistics::default(),
-        None => SharedStatistics::measure(&mut job, &mut input)?,
+        None => job.measure_stack(&mut input)?,
     };
     for index in 0..pages {
         job.run_page(&mut input, shared.unwrap_or(&measured), index)?;

@@ -6,7 +6,7 @@ use super::diagnostics::FileDiagnostics;
 use super::done::{Done, Results};
 use super::errors::{Messages, cannot_write};
 use super::plan::{DecoderCapabilities, FilePlan, PageHeader, Plan, plan_page};
-use super::stack::SharedStatistics;
+use super::shared::SharedStatistics;
 use super::{Announce, CompleteOutput, Resources};
 use crate::engine::executor::Executor;
 use crate::formats::format::Field;

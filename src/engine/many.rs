@@ -4,7 +4,7 @@ use super::destination::Destination;
 use super::done::Done;
 use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
-use super::stack::SharedStatistics;
+use super::shared::SharedStatistics;
 use super::{Resources, RunRecord, check_page, largest_page, with_fallback};
 use crate::formats::{Format, PageSurvey, Reader, Writer};
 use crate::ops::{Operation, chain};
@@ -75,7 +75,7 @@ fn process_once(
     for operation in SharedStatistics::operations(ops) {
         for (input, position) in inputs.iter().zip(&survey.positions) {
             files.visit(input, Some(*position), |file| {
-                shared.add(operation, &mut job, file)
+                job.measure_file(operation, file, &mut shared)
             })?;
         }
     }

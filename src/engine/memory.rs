@@ -2,7 +2,7 @@
 
 use super::errors::{Messages, cannot_write};
 use super::job::{Input, Job, Output};
-use super::stack::SharedStatistics;
+use super::shared::SharedStatistics;
 use super::{Destination, Done, OpenFile, Resources, with_fallback, with_own};
 use crate::formats::memory::{MemoryEncoder, Page, Pages};
 use crate::formats::{Reader, Writer};
@@ -167,7 +167,7 @@ impl MemoryJob<'_> {
         });
         let mut job = Job::new(&ops, output.transpose()?, self.resources, count);
         let mut input = self.input(&source, file.reader);
-        let shared = SharedStatistics::measure(&mut job, &mut input)?;
+        let shared = job.measure_stack(&mut input)?;
         for index in 0..count {
             job.run_page(&mut input, &shared, index)?;
         }

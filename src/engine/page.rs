@@ -7,7 +7,7 @@ use super::done::PageResult;
 use super::errors::cannot_write;
 use super::job::{EncodedPage, Input, Job};
 use super::plan::{InputConversion, Plan, Traversal};
-use super::stack::SharedStatistics;
+use super::shared::SharedStatistics;
 use crate::engine::executor::{PageWork, Pixels};
 use crate::formats;
 use crate::formats::gpu::decode::Decoded;

@@ -6,7 +6,7 @@ mod metadata;
 mod text;
 
 use super::destination::Destination;
-use super::stack::SharedStatistics;
+use super::shared::SharedStatistics;
 use super::task::{Form, Task, device_work};
 use crate::formats::gpu::decode;
 use crate::formats::{Bands as EncoderBands, Format, Writer};

@@ -3,7 +3,7 @@
 use super::done::Warning;
 use super::errors::Messages;
 use super::job::{Input, Job, Output};
-use super::stack::SharedStatistics;
+use super::shared::SharedStatistics;
 use super::{
     Destination, Done, HasWarnings, NamedSource, Resources, largest_page, process_once,
     with_fallback,
@@ -140,7 +140,7 @@ fn measure_pages(
         opening,
         position: None,
     };
-    let statistics = SharedStatistics::measure(&mut job, &mut input)?;
+    let statistics = job.measure_stack(&mut input)?;
     let (warnings, _) = job.diagnostics.finish();
     Ok(MeasuredPages {
         pages,

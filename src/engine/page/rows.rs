@@ -5,7 +5,7 @@ use super::PageRun;
 use crate::engine::errors::cannot_write;
 use crate::engine::job::{EncodedPage, Input, Job};
 use crate::engine::plan::{Plan, Traversal};
-use crate::engine::stack::SharedStatistics;
+use crate::engine::shared::SharedStatistics;
 use crate::engine::task::Task;
 use crate::formats::each_band;
 use crate::image::Image;
