@@ -7,7 +7,9 @@
 //! patient and of the study, is left out.
 
 mod coded;
+mod coding;
 mod colours;
+mod fragments;
 mod header;
 mod pixels;
 mod values;
@@ -19,8 +21,9 @@ use crate::image::metadata::{Diagnostics, Metadata, Resolution, Unit};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
 use anyhow::{Context, Result, anyhow, ensure};
-use coded::{Coding, Fragments};
+use coding::Coding;
 use colours::{Colours, Palette};
+use fragments::Fragments;
 use header::Header;
 use pixels::Stored;
 

@@ -1,6 +1,6 @@
 //! Colours of a DICOM file: converts luma and chroma, and tables of colours, to RGB (PS3.3, section C.7.6.3.1).
 
-use super::coded::Coding;
+use super::coding::Coding;
 use super::header::Header;
 use crate::image::{Depth, Image, Samples, Shape};
 use anyhow::{Context, Result, bail, ensure};

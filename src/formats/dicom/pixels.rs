@@ -1,7 +1,8 @@
 //! How a DICOM file stores samples in words.
 
-use super::coded::{Coding, Fragments};
+use super::coding::Coding;
 use super::colours::Colours;
+use super::fragments::Fragments;
 use super::header::Header;
 use crate::formats::raw::{self, Order, SampleEncoding};
 use crate::image::{Depth, Shape, Values};

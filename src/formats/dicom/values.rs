@@ -1,6 +1,6 @@
 //! The values that samples of a DICOM file stand for: how they are rescaled, and which window of values is displayed.
 
-use super::coded::Coding;
+use super::coding::Coding;
 use super::header::Header;
 use super::pixels::{PIECE, Stored};
 use crate::image::metadata::Diagnostics;
