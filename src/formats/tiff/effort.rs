@@ -1,7 +1,7 @@
 //! How much is tried to make the strips of an image small. Noise becomes no smaller by a longer search
 //! for repetitions, and other images do by half: a trial on a few of an image's bytes tells.
 
-use super::pack::{Compression, Packer};
+use super::pack::{Compression, Effort, Packer};
 use anyhow::Result;
 
 /// Bytes of a sample, unless the strip has fewer.
@@ -13,42 +13,28 @@ const SAMPLES: usize = 4;
 /// More effort is worth while if less makes the samples larger by more than this part of them.
 const PART: usize = 20;
 
-/// How much is tried to make strips small.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Effort {
-    /// Gigabytes a second.
-    #[default]
-    Little,
-    /// A quick search for repetitions.
-    Some,
-    /// A search as other programs have it.
-    Much,
-}
-
-impl Effort {
-    /// The least effort for the samples that makes them as small as much effort does, or nearly.
-    ///
-    /// # Errors
-    /// Those of the compressor.
-    pub fn choose(compression: Compression, samples: &[Vec<u8>]) -> Result<Effort> {
-        if matches!(compression, Compression::None | Compression::Lzw) {
-            return Ok(Effort::Little);
-        }
-        let packed_size = |effort| -> Result<usize> {
-            let mut packer = Packer::new(compression, effort)?;
-            let packed = samples.iter().map(|sample| Ok(packer.pack(sample)?.len()));
-            packed.sum()
-        };
-        let most = packed_size(Effort::Much)?;
-        let most = most + most / PART;
-        Ok(if packed_size(Effort::Little)? <= most {
-            Effort::Little
-        } else if packed_size(Effort::Some)? <= most {
-            Effort::Some
-        } else {
-            Effort::Much
-        })
+/// The least effort for the samples that makes them as small as much effort does, or nearly.
+///
+/// # Errors
+/// Those of the compressor.
+pub fn choose(compression: Compression, samples: &[Vec<u8>]) -> Result<Effort> {
+    if matches!(compression, Compression::None | Compression::Lzw) {
+        return Ok(Effort::Little);
     }
+    let packed_size = |effort| -> Result<usize> {
+        let mut packer = Packer::new(compression, effort)?;
+        let packed = samples.iter().map(|sample| Ok(packer.pack(sample)?.len()));
+        packed.sum()
+    };
+    let most = packed_size(Effort::Much)?;
+    let most = most + most / PART;
+    Ok(if packed_size(Effort::Little)? <= most {
+        Effort::Little
+    } else if packed_size(Effort::Some)? <= most {
+        Effort::Some
+    } else {
+        Effort::Much
+    })
 }
 
 /// The strips of an image that has `strips` of them in which samples are taken, evenly spread.
@@ -85,9 +71,8 @@ mod tests {
                 .copied(),
         );
         for compression in [Compression::Deflate, Compression::Zstd] {
-            let chosen = |bytes: &Vec<u8>| {
-                Effort::choose(compression, std::slice::from_ref(bytes)).expect("packed")
-            };
+            let chosen =
+                |bytes: &Vec<u8>| choose(compression, std::slice::from_ref(bytes)).expect("packed");
             assert_eq!(chosen(&noise), Effort::Little, "{compression:?}");
             let packed = |effort| {
                 Packer::new(compression, effort)

@@ -2,10 +2,10 @@
 //! strips.
 
 use super::directory::{Directory, header, lay};
-use super::effort::{self, Effort};
+use super::effort;
 use super::fields::{self, LONG, LONG8, SHORT, field, put};
 use super::ifd::tag;
-use super::pack::{Compression, Packer};
+use super::pack::{Compression, Effort, Packer};
 use super::predictor::{self, Predictor};
 use crate::formats::Encoder;
 use crate::formats::format::{Bands, PageSurvey};
@@ -71,7 +71,7 @@ impl Encoder for TiffEncoder<'_> {
             sample
         });
         let samples: Vec<Vec<u8>> = samples.collect();
-        open.effort = Effort::choose(self.compression, &samples)?;
+        open.effort = effort::choose(self.compression, &samples)?;
         if self.compression == Compression::None {
             self.target.reserve(self.end + shape.bytes() as u64)?;
         }

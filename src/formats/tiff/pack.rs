@@ -1,6 +1,5 @@
 //! Compresses one strip.
 
-use super::effort::Effort;
 use super::lzw;
 use crate::deflate::zlib;
 use anyhow::Result;
@@ -41,6 +40,18 @@ impl Compression {
             Compression::Deflate | Compression::Zstd => raw + raw / 256 + 1024,
         }
     }
+}
+
+/// How much is tried to make strips small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Gigabytes per second.
+    #[default]
+    Little,
+    /// A quick search for repetitions.
+    Some,
+    /// A search as other programs have it.
+    Much,
 }
 
 /// The compressor of one worker; its state is reused from strip to strip.
