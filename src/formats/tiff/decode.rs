@@ -2,8 +2,9 @@
 //! place.
 
 use super::coded::Coded;
+use super::grid::Span;
 use super::packed;
-use super::page::{Page, Span};
+use super::page::Page;
 use super::predictor::{self, Predictor};
 use super::unpack::{Method, Unpacker};
 use crate::formats::error_policy::ErrorPolicy;

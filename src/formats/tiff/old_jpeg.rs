@@ -1,9 +1,9 @@
 //! Old-style JPEG (TIFF 6.0, section 22), which TIFF Technical Note 2 replaced, as writers made it: a whole JPEG stream that a
 //! field points to, a whole stream in each strip, or data without a head, of which the tables lie somewhere in the file.
 
-use super::coded::{Coded, JpegImage};
+use super::grid::{Grid, Span};
 use super::ifd::{Ifd, tag};
-use super::page::{Grid, Span, grid};
+use super::jpeg_image::JpegImage;
 use super::shape::Form;
 use super::unpack::Method;
 use anyhow::{Context, Result, bail, ensure};
@@ -14,8 +14,16 @@ const MOST_HEAD: u64 = 1 << 20;
 const SOI: [u8; 2] = [0xFF, 0xD8];
 const EOI: [u8; 2] = [0xFF, 0xD9];
 
+/// What the chunks of a page are.
+pub enum OldJpeg {
+    /// Whole JPEG streams.
+    Streams(JpegImage),
+    /// Image data without a head.
+    Headless(Headless),
+}
+
 /// What makes JPEG images of chunks that are nothing but image data.
-pub struct OldJpeg {
+pub struct Headless {
     /// The bytes before the image data, from the marker of the beginning on.
     head: Vec<u8>,
     /// Offset of the number of rows in it.
@@ -24,11 +32,20 @@ pub struct OldJpeg {
 }
 
 impl OldJpeg {
-    /// Fills the rows of `out` from the image data of a chunk.
+    /// Fills the rows of `out` from a chunk.
     ///
     /// # Errors
     /// Damaged data.
     pub fn unpack(&self, packed: &[u8], out: &mut [u8]) -> Result<()> {
+        match self {
+            OldJpeg::Streams(image) => image.unpack(&SOI, packed, out),
+            OldJpeg::Headless(headless) => headless.unpack(packed, out),
+        }
+    }
+}
+
+impl Headless {
+    fn unpack(&self, packed: &[u8], out: &mut [u8]) -> Result<()> {
         let rows = out.len() / (self.image.width * self.image.channels);
         let mut file = [&self.head, packed, &EOI].concat();
         file[self.height_at..][..2].copy_from_slice(&two_bytes(rows)?);
@@ -40,7 +57,7 @@ impl OldJpeg {
 ///
 /// # Errors
 /// What is damaged, and forms that are not supported.
-pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, Option<Coded>)> {
+pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, OldJpeg)> {
     const ADVICE: &str = "old-style JPEG (compression 6) of this form is not supported: convert it first (libtiff: \
                           tiffcp -c lzw in.tif out.tif)";
     let is_baseline = matches!(ifd.value(tag::JPEG_PROCESS)?, None | Some(1));
@@ -49,7 +66,7 @@ pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, Option
         "{ADVICE}"
     );
     let ycbcr = ifd.value(tag::PHOTOMETRIC)? == Some(6);
-    let chunks = grid(ifd, form, Method::OldJpeg);
+    let chunks = Grid::read(ifd, form, Method::OldJpeg);
     let stream = match ifd.value(tag::JPEG_INTERCHANGE)?.filter(|&at| at > 0) {
         Some(at) => Some((at, Head::read(&ifd.file_bytes(at, MOST_HEAD)?))),
         None => None,
@@ -80,14 +97,14 @@ pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, Option
             offset: *offset,
             len: end.min(len).saturating_sub(*offset),
         };
-        let coded = whole(form, &grid, ycbcr);
-        return Ok((grid, vec![span], Some(coded)));
+        let streams = OldJpeg::Streams(jpeg_image(form, &grid, ycbcr));
+        return Ok((grid, vec![span], streams));
     }
     let (grid, spans) = chunks?;
     let first = ifd.file_bytes(spans[0].offset, 2)?;
     if first == SOI {
-        let coded = whole(form, &grid, ycbcr);
-        return Ok((grid, spans, Some(coded)));
+        let streams = OldJpeg::Streams(jpeg_image(form, &grid, ycbcr));
+        return Ok((grid, spans, streams));
     }
     let mut head = SOI.to_vec();
     let height_at = match stream {
@@ -102,12 +119,12 @@ pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, Option
             frame_and_scan(&mut head, ifd, form, &grid, ycbcr)?
         }
     };
-    let old = OldJpeg {
+    let headless = Headless {
         head,
         height_at,
         image: jpeg_image(form, &grid, ycbcr),
     };
-    Ok((grid, spans, Some(Coded::OldJpeg(old))))
+    Ok((grid, spans, OldJpeg::Headless(headless)))
 }
 
 /// A number of a JPEG's head.
@@ -116,14 +133,6 @@ fn two_bytes(number: usize) -> Result<[u8; 2]> {
     Ok(number
         .context("a number of its JPEG image is more than 65535")?
         .to_be_bytes())
-}
-
-/// Chunks that are whole JPEG streams.
-fn whole(form: &Form, grid: &Grid, ycbcr: bool) -> Coded {
-    Coded::Jpeg {
-        tables: SOI.to_vec(),
-        image: jpeg_image(form, grid, ycbcr),
-    }
 }
 
 fn jpeg_image(form: &Form, grid: &Grid, ycbcr: bool) -> JpegImage {

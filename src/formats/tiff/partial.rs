@@ -1,7 +1,8 @@
 //! Decodes a page part by part, so that it is never in memory as a whole.
 
 use super::decode::{Worker, chunks};
-use super::page::{Page, Span};
+use super::grid::Span;
+use super::page::Page;
 use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::format::{BlockSink, RowSink};
 use crate::formats::raw;

@@ -1,6 +1,7 @@
 //! Reads the deflate or LZW strips or tiles of a page for a GPU.
 
-use super::page::{Page, Span};
+use super::grid::Span;
+use super::page::Page;
 use super::predictor::Predictor;
 use super::unpack::Method;
 use crate::deflate::zlib::is_zlib;
