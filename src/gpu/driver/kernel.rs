@@ -1,8 +1,31 @@
 //! A kernel that is ready to be launched, and how a launch is cut.
 
-use super::launch::Form;
 use cudarc::driver::CudaFunction;
 use std::marker::PhantomData;
+
+/// One of the forms in which a kernel is compiled, for samples of `sample` bytes, or pixels of `pixel` bytes. A number that the
+/// kernel does not depend on is 1.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Form {
+    /// `u16_c3`, `b8`, …, as in the header of the kernel's file.
+    pub name: &'static str,
+    /// Bytes of a sample.
+    pub sample: u64,
+    /// Interleaved channels.
+    pub channels: u64,
+    /// Bytes of a pixel.
+    pub pixel: u64,
+}
+
+impl Form {
+    /// The form of kernels that have only one.
+    pub const ONLY: Form = Form {
+        name: "",
+        sample: 1,
+        channels: 1,
+        pixel: 1,
+    };
+}
 
 /// A kernel on the GPU, ready to be launched with arguments of type `A`.
 #[derive(Clone, Debug)]

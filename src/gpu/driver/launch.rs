@@ -15,34 +15,11 @@
 
 use super::context::Gpu;
 use super::error::description;
+pub(crate) use super::kernel::Form;
 use super::kernel::{Grid, Kernel};
 pub(crate) use super::memory::{View, ViewMut};
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{DeviceRepr, LaunchArgs, LaunchConfig, PushKernelArg};
-
-/// One of the forms in which a kernel is compiled, for samples of `sample` bytes, or pixels of `pixel` bytes. A number that the
-/// kernel does not depend on is 1.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Form {
-    /// `u16_c3`, `b8`, …, as in the header of the kernel's file.
-    pub name: &'static str,
-    /// Bytes of a sample.
-    pub sample: u64,
-    /// Interleaved channels.
-    pub channels: u64,
-    /// Bytes of a pixel.
-    pub pixel: u64,
-}
-
-impl Form {
-    /// The form of kernels that have only one.
-    pub const ONLY: Form = Form {
-        name: "",
-        sample: 1,
-        channels: 1,
-        pixel: 1,
-    };
-}
 
 /// The arguments of a kernel, or of a family of kernels with the same parameters.
 ///
