@@ -2,14 +2,12 @@
 //! image's own memory: the first touch of new memory costs as much as the copy into it. All work is
 //! done in chunks that fit into a level-1 or level-2 cache.
 
-use super::streamed::{self, Streamed};
+use super::streamed::{self, Streamed, TILE};
 use crate::image::simd::{Level, level, per_level};
 use rayon::prelude::*;
 use std::ops::Range;
 use wide::{u8x16, u16x8};
 
-/// The longest side of a tile, in pixels.
-pub const TILE: usize = 128;
 /// Side of a tile of `N`-byte pixels: 128 bytes of a row or more, so that memory is read and
 /// written in pairs of lines, and three tiles stay in a level-2 cache.
 const fn tile<const N: usize>() -> usize {

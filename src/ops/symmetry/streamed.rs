@@ -1,7 +1,6 @@
 //! Stores rows past the caches. A normal store reads a cache line before it writes to it, in vain if it overwrites the whole
 //! line. For an image that is larger than the caches, that is a third of all traffic, and no line of it stays cached.
 
-use super::cpu::TILE;
 use crate::image::simd::{Level, level};
 
 /// Images of this many bytes or more are stored so: more than the caches of most machines.
@@ -9,6 +8,9 @@ const LARGE: usize = 32 << 20;
 
 /// Bytes of a line of a cache.
 const LINE: usize = 64;
+
+/// The longest side of a tile, in pixels: the rows of a band, and the most pixels of a row that are stored at once.
+pub const TILE: usize = 128;
 
 /// The most bytes of a pixel.
 const PIXEL: usize = 8;
