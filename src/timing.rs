@@ -9,7 +9,7 @@ mod totals;
 
 use crate::os::Traffic;
 pub use latency::{Latencies, Watched};
-pub use report::{FileCounts, Report};
+pub use report::{FileCounts, Report, Track};
 use std::time::{Duration, Instant};
 
 /// The resource that limits a span, and so the peak that its rate is compared with.

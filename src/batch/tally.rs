@@ -7,8 +7,7 @@ use crate::gpu;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
 use crate::os::reason::Exists;
-use crate::timing::Report as Times;
-use crate::timing::page::Track;
+use crate::timing::{Report as Times, Track};
 use anyhow::Result;
 use std::collections::BTreeMap;
 

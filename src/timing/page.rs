@@ -2,7 +2,8 @@
 //! resources. It has a lane for each thread of the host, for the GPU's start, for its kernels, and for both
 //! directions of the link.
 
-use super::{Limit, Report, START, Span, Timeline, in_millis, millis};
+use super::report::{Report, Track};
+use super::{Limit, START, Span, in_millis, millis};
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use crate::timing::html::{self, escaped};
@@ -20,15 +21,6 @@ const MARK: &str = "<!DOCTYPE html>\n<!-- gpuimg --stats -->";
 const MOST: usize = 20_000;
 
 const STYLE: &str = include_str!("page.css");
-
-/// The timeline of one file, for the page.
-#[derive(Debug)]
-pub struct Track {
-    /// The file's name.
-    pub name: String,
-    /// Its timeline.
-    pub timeline: Timeline,
-}
 
 /// A span with the file that it is of.
 type Drawn<'a> = (&'a Track, &'a Span);

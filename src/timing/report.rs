@@ -2,7 +2,6 @@
 //! for a batch.
 
 use super::latency::{WatchRecord, Watched};
-use super::page::Track;
 use super::totals::{Share, StageRecord, Totals};
 use super::{Peaks, Span, Timeline, in_millis, millis, rate_text};
 use serde::Serialize;
@@ -11,6 +10,15 @@ use std::time::Duration;
 
 /// Version of the object.
 const SCHEMA: u32 = 2;
+
+/// The timeline of one file.
+#[derive(Debug)]
+pub struct Track {
+    /// The file's name.
+    pub name: String,
+    /// Its timeline.
+    pub timeline: Timeline,
+}
 
 /// A finished run of one or of many files.
 #[derive(Debug, Default)]

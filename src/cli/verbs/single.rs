@@ -7,8 +7,7 @@ use crate::ops::{Operation, chain};
 use crate::os::Passes;
 use crate::os::console;
 use crate::os::name::Shown;
-use crate::timing::Report;
-use crate::timing::page::Track;
+use crate::timing::{Report, Track};
 use anyhow::Result;
 use std::path::Path;
 
