@@ -12,6 +12,7 @@ pub mod convert;
 pub mod cpu;
 pub mod crop;
 pub mod depth;
+pub mod exact;
 mod extremes;
 pub mod fit;
 pub mod flip;

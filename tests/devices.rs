@@ -4,8 +4,9 @@
 use crate::support::{KINDS, Kind, SIZES, gpu, image};
 use gpuimg::internals::engine::executor;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::ops::exact::Exact;
 use gpuimg::internals::ops::normalize::Normalize;
-use gpuimg::internals::ops::sum::{Exact, Sum, Total};
+use gpuimg::internals::ops::sum::{Sum, Total};
 use gpuimg::internals::ops::symmetry::Symmetry;
 use gpuimg::internals::ops::{self, MinMax, OpResult, Operation, naive};
 use gpuimg::internals::timing::Timeline;

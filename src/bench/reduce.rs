@@ -11,7 +11,8 @@ use crate::gpu::driver::{self, Grid, Kernel};
 use crate::gpu::launch::papers::reduce::Step;
 use crate::gpu::launch::sum as launch;
 use crate::ops::OpResult;
-use crate::ops::sum::{Exact, Sum};
+use crate::ops::exact::Exact;
+use crate::ops::sum::Sum;
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 

@@ -4,8 +4,9 @@
 
 mod totals;
 
-pub use totals::{Exact, Printed, Total, Totals, failure};
+pub use totals::{Printed, Total, Totals, failure};
 
+use super::exact::Exact;
 use super::extremes::{from_words, min_max_chunk};
 use super::min_max::{MinMax, MinMaxLanes};
 use super::wide::sum::Sums;

@@ -14,11 +14,11 @@ use crate::image::number::{FINITE64, from_key64};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::cpu::{CHUNK, Sample};
+use crate::ops::exact::Exact;
 use crate::ops::histogram::Clip;
 use crate::ops::min_max::{MinMax, MinMaxLanes};
 use crate::ops::quotient::sample;
 use crate::ops::samples_from;
-use crate::ops::sum::Exact;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 

@@ -10,7 +10,7 @@ use super::{LANES, is_nonfinite};
 use crate::image::simd::per_level;
 use crate::image::{Depth, number};
 use crate::ops::cpu;
-use crate::ops::sum::Exact;
+use crate::ops::exact::Exact;
 
 /// Rows of lanes in a block that is added in f64.
 const ROWS: usize = 32;
