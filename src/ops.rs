@@ -8,7 +8,9 @@
 
 pub mod calibrate;
 pub mod chain;
+pub mod clip;
 pub mod convert;
+pub mod counts;
 pub mod cpu;
 pub mod crop;
 pub mod depth;
@@ -42,7 +44,7 @@ use crate::image::number::Number;
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
-use histogram::Counts;
+use counts::Counts;
 use std::fmt;
 use sum::Totals;
 

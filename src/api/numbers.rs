@@ -6,7 +6,8 @@ use super::image::Image;
 use super::operations::Operations;
 use crate::engine::Done;
 use crate::ops::Operation;
-use crate::ops::histogram::{self, Counts};
+use crate::ops::counts::Counts;
+use crate::ops::histogram;
 use crate::ops::sum::{self, Printed};
 
 /// An exact sum of samples.

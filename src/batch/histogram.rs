@@ -8,7 +8,7 @@
 use super::options::Counted;
 use super::shard::{Parts, Shard, WholeSet};
 use crate::image::Depth;
-use crate::ops::histogram::{Counts, PixelType};
+use crate::ops::counts::{Counts, PixelType};
 use crate::os::console;
 use crate::os::count::plural;
 use crate::os::name::Shown;
@@ -257,7 +257,7 @@ fn samples(bins: &[u64]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::histogram::Clip;
+    use crate::ops::clip::Clip;
 
     fn shard(index: u64, count: u64, value: usize) -> Set {
         let mut set = Set::new(Some(Shard { index, count }), None);

@@ -122,7 +122,7 @@ impl Job {
 mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::ops::histogram::Counts;
+    use crate::ops::counts::Counts;
     use crate::ops::set_range::SetRange;
     use clap::Parser;
     use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use crate::image::Shape;
 use crate::image::metadata::Hint;
 use crate::image::number::Number;
-use crate::ops::histogram::Counts;
+use crate::ops::counts::Counts;
 use crate::ops::sum::Totals;
 use crate::os::outcome::Outcome;
 use crate::timing::Timeline;

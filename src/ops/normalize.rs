@@ -16,7 +16,8 @@ mod range;
 mod scale;
 mod wide;
 
-use super::histogram::{Clip, Counts};
+use super::clip::Clip;
+use super::counts::Counts;
 use super::wide::finite;
 use super::{
     Access, Bound, MinMax, Operation, Properties, SampleTypes, Scope, Statistic, Statistics, Verb,

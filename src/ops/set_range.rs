@@ -1,7 +1,7 @@
 //! An operation bound to the statistic of a whole set of images that was measured before:
 //! `--across` and `--range-from`.
 
-use super::histogram::{Counts, PixelType};
+use super::counts::{Counts, PixelType};
 use super::{Bound, Operation, Properties, SampleTypes, Statistic, Statistics};
 use crate::gpu::Work;
 use crate::image::number::Number;

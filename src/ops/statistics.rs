@@ -1,9 +1,10 @@
 //! The statistics that an operation can need from a whole image, stack or set before it runs on any
 //! chunk.
 
+use super::clip::Clip;
+use super::counts::Counts;
 use super::extremes::{DeviceExtremes, Extremes};
-use super::histogram::{Clip, Counts, Histogram};
-use super::{DeviceImage, Join, Operation, wide};
+use super::{DeviceImage, Join, wide};
 use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::image::{Image, Shape};
@@ -47,7 +48,7 @@ impl Statistic {
         match self {
             Statistic::None => Work::default(),
             Statistic::MinMax => Work::moving(shape.bytes()),
-            Statistic::Percentiles(..) => Histogram.work(shape),
+            Statistic::Percentiles(..) => Counts::work(shape),
         }
     }
 
@@ -62,9 +63,7 @@ impl Statistic {
             (Statistic::None, _) => Statistics::None,
             (Statistic::MinMax, false) => Statistics::MinMax(Extremes::naive(image)),
             (Statistic::MinMax, true) => Statistics::Wide(wide::Extremes::naive(image)),
-            (Statistic::Percentiles(..), false) => {
-                Statistics::Histogram(Histogram::count_naively(image))
-            }
+            (Statistic::Percentiles(..), false) => Statistics::Histogram(Counts::naive(image)),
             (Statistic::Percentiles(clip, each), true) => {
                 Statistics::Wide(wide::Extremes::percentiles_naively(image, clip, each))
             }
@@ -78,7 +77,7 @@ impl Statistic {
             (Statistic::MinMax, false) => Statistics::MinMax(Extremes::cpu(image, timeline)),
             (Statistic::MinMax, true) => Statistics::Wide(wide::Extremes::cpu(image, timeline)),
             (Statistic::Percentiles(..), false) => {
-                Statistics::Histogram(Histogram::count(image, timeline))
+                Statistics::Histogram(Counts::cpu(image, timeline))
             }
             (Statistic::Percentiles(clip, each), true) => {
                 Statistics::Wide(wide::Extremes::percentiles(image, clip, each, timeline))
@@ -98,9 +97,7 @@ impl Statistic {
             Statistic::Percentiles(clip, each) if image.shape.depth.is_wide() => {
                 Statistics::Wide(wide::on_gpu::percentiles(image, clip, each, job)?)
             }
-            Statistic::Percentiles(..) => {
-                Statistics::Histogram(Histogram::count_on_gpu(image, job)?)
-            }
+            Statistic::Percentiles(..) => Statistics::Histogram(Counts::on_gpu(image, job)?),
         })
     }
 }

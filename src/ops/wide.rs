@@ -5,6 +5,7 @@
 pub mod double;
 pub mod extremes;
 pub mod fixed;
+mod lanes;
 pub mod on_gpu;
 pub mod scale;
 mod select;

@@ -9,7 +9,7 @@ use gpuimg::internals::engine::executor;
 use gpuimg::internals::gpu::driver::Gpu;
 use gpuimg::internals::image::metadata::Metadata;
 use gpuimg::internals::image::{Depth, Image, number};
-use gpuimg::internals::ops::histogram::Clip;
+use gpuimg::internals::ops::clip::Clip;
 use gpuimg::internals::ops::normalize::{Normalize, Range};
 use gpuimg::internals::ops::sum::Sum;
 use gpuimg::internals::ops::{Executed, Operation, naive};

@@ -4,7 +4,7 @@ use super::{ALL_IGNORED, Normalize, channel_description, clip_collapsed};
 use crate::gpu::job::Job;
 use crate::image::metadata::{Held, Stretch};
 use crate::image::{Depth, Image, Samples, Shape, number};
-use crate::ops::histogram::Clip;
+use crate::ops::clip::Clip;
 use crate::ops::wide::extremes::Collapsed;
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{self, Extremes, check_finite, double, on_gpu};

@@ -7,15 +7,15 @@
 //! bits below the least exponent, ranges at the limits of f64 are first multiplied by a power of two.
 
 use super::LANES;
-use super::extremes::FiniteLanes;
 use super::fixed::{Fixed64, parts64};
+use super::lanes::FiniteLanes;
 use super::sum::Sums;
 use crate::image::number::{FINITE64, from_key64};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::clip::Clip;
 use crate::ops::cpu::{CHUNK, Sample};
 use crate::ops::exact::Exact;
-use crate::ops::histogram::Clip;
 use crate::ops::min_max::{MinMax, MinMaxLanes};
 use crate::ops::quotient::sample;
 use crate::ops::samples_from;

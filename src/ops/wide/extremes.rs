@@ -1,11 +1,12 @@
 //! The smallest and the largest finite sample of each channel, and how many samples are not finite.
 
+use super::lanes::FiniteLanes;
 use super::select::{self, Channels, Half};
 use super::{LANES, check_finite, double, is_nonfinite, samples};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Shape, Values};
+use crate::ops::clip::Clip;
 use crate::ops::cpu;
-use crate::ops::histogram::Clip;
 use crate::ops::min_max::{MinMax, MinMaxLanes, Unsigned};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
@@ -329,28 +330,6 @@ impl Extremes {
 /// Whether two samples are the same value: −0 is 0.
 pub(super) fn is_flat(values: Values, range: MinMax<u64>) -> bool {
     values.number(range.min) == values.number(range.max)
-}
-
-/// The smallest and the largest finite sample of each lane, and how many samples are not finite.
-#[derive(Clone, Copy)]
-pub(super) struct FiniteLanes<T> {
-    pub range: MinMaxLanes<T, LANES>,
-    pub nonfinite: u64,
-}
-
-impl<T: Unsigned> FiniteLanes<T> {
-    /// Those of no sample: the neutral element of `merge`.
-    const NONE: FiniteLanes<T> = FiniteLanes {
-        range: MinMaxLanes::NONE,
-        nonfinite: 0,
-    };
-
-    fn merge(self, other: FiniteLanes<T>) -> FiniteLanes<T> {
-        FiniteLanes {
-            range: self.range.merge(other.range),
-            nonfinite: self.nonfinite + other.nonfinite,
-        }
-    }
 }
 
 /// The extremes of a chunk. Keys of numbers that are not finite are the lowest and the highest, so the

@@ -10,8 +10,8 @@ use crate::gpu::launch::wide_stretch::Stretch;
 use crate::gpu::launch::wide_sum::EXPONENTS;
 use crate::gpu::launch::{wide_extremes, wide_sum};
 use crate::image::{Depth, Shape, number};
+use crate::ops::clip::Clip;
 use crate::ops::exact::Exact;
-use crate::ops::histogram::Clip;
 use crate::ops::{DeviceImage, MinMax};
 use anyhow::{Context, Result};
 

@@ -4,7 +4,7 @@
 use super::is_nonfinite;
 use crate::image::Depth;
 use crate::ops::MinMax;
-use crate::ops::histogram::Clip;
+use crate::ops::clip::Clip;
 use rayon::prelude::*;
 
 /// Samples in a chunk of parallel work, a multiple of every channel count: enough to be worth a table
