@@ -3,9 +3,10 @@
 use super::fits::records;
 use super::format::{Field, Format};
 use super::item::Item;
-use super::memory;
+use super::png::{common_items, metadata as png};
 use super::raw::Order;
-use super::{embedded, png, tiff};
+use super::tiff::{axes, gdal, metadata as tiff, neutral};
+use super::{embedded, memory};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Effect, Metadata, Own, Part, Transform};
 use anyhow::Result;
 
@@ -17,11 +18,11 @@ pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
     match &mut metadata.own {
         Own::None => {}
         Own::Png(chunks) => {
-            png::metadata::update(chunks, orientation, transform, diagnostics);
+            png::update(chunks, orientation, transform, diagnostics);
         }
         Own::Tiff { big_endian, fields } => {
-            tiff::metadata::update(fields, *big_endian, transform, diagnostics);
-            tiff::neutral::update_xmp(fields, orientation, transform);
+            tiff::update(fields, *big_endian, transform, diagnostics);
+            neutral::update_xmp(fields, orientation, transform);
         }
         Own::Fits(records) => records::update(records, transform, diagnostics),
         Own::Embedded(embedded) => {
@@ -37,7 +38,7 @@ pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
 /// Metadata that are not true of the pages.
 pub fn axes(metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
     match &metadata.own {
-        Own::Tiff { fields, .. } => tiff::axes::axes(fields, channels, pages),
+        Own::Tiff { fields, .. } => axes::axes(fields, channels, pages),
         _ => Ok(None),
     }
 }
@@ -45,7 +46,7 @@ pub fn axes(metadata: &Metadata, channels: usize, pages: usize) -> Result<Option
 /// Makes the metadata of a page, before any operation, true of the selected part of a stack.
 pub fn select(metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostics) {
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
-        tiff::axes::select(fields, Order::new(*big_endian), part, diagnostics);
+        axes::select(fields, Order::new(*big_endian), part, diagnostics);
     }
 }
 
@@ -53,15 +54,15 @@ pub fn select(metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostic
 /// projected along `axis`.
 pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics: &mut Diagnostics) {
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
-        tiff::axes::collapse(fields, Order::new(*big_endian), axis, images, diagnostics);
+        axes::collapse(fields, Order::new(*big_endian), axis, images, diagnostics);
     }
 }
 
 /// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
 pub fn take_stretch(metadata: &mut Metadata) {
     let text = match &mut metadata.own {
-        Own::Png(chunks) => png::common_items::remove_rescaling(chunks),
-        Own::Tiff { fields, .. } => tiff::gdal::take_stretch(fields),
+        Own::Png(chunks) => common_items::remove_rescaling(chunks),
+        Own::Tiff { fields, .. } => gdal::take_stretch(fields),
         Own::Fits(records) => {
             let text = records::take_stretch(records);
             if records.is_empty() {
@@ -139,8 +140,8 @@ pub fn convert(
 pub fn items(own: &Own) -> Vec<Item> {
     match own {
         Own::None => Vec::new(),
-        Own::Png(chunks) => png::common_items::items(chunks),
-        Own::Tiff { big_endian, fields } => tiff::neutral::items(*big_endian, fields),
+        Own::Png(chunks) => common_items::items(chunks),
+        Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
         // No other format can store a record.
         Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
         Own::Embedded(embedded) => embedded::items(embedded),
