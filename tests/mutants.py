@@ -28,7 +28,7 @@ import mutants_run
 ROOT = Path(__file__).resolve().parent.parent
 FILES = """
     src/ops/extremes.rs src/ops/sum.rs src/ops/normalize.rs src/ops/normalize/lanes.rs src/ops/symmetry.rs src/ops/symmetry/cpu.rs
-    src/ops/histogram.rs src/formats/pnm.rs src/formats/pnm/plain.rs src/batch/journal.rs src/batch/journal/*.rs src/os/*.rs
+    src/ops/clip.rs src/ops/counts.rs src/formats/pnm.rs src/formats/pnm/plain.rs src/batch/journal.rs src/batch/journal/*.rs src/os/*.rs
     src/image/metadata.rs src/image/metadata/*.rs src/os/memory_budget.rs
 """
 # What the source is given: `mutant(FUNCTION)` says which change is made, and, for who asks, that the function is reached.

@@ -1,6 +1,6 @@
 //! Exact sums.
 
-use super::wide::{Fixed, Fixed64};
+use super::wide::fixed::{Fixed, Fixed64};
 use crate::image::Depth;
 
 /// An exact sum of samples.
