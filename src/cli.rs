@@ -227,7 +227,7 @@ pub(crate) enum Verb {
         #[command(flatten)]
         device: DeviceOption,
     },
-    /// Show the hardware and what `auto` would choose
+    /// Show the hardware and the plan of an example
     #[command(after_help = examples::DOCTOR)]
     Doctor {
         /// The device.

@@ -1,19 +1,20 @@
 //! `gpuimg doctor`: reports the machine's processor, memory and GPUs, tests the copies to and from
-//! each GPU, and shows the choices of `auto`.
+//! each GPU, and prints the plan of an example.
 
-use crate::engine::executor::{self, Form, Task};
+use crate::engine::{Destination, NamedSource, Resources, plan_file};
+use crate::formats::{self, Reading, png};
 use crate::gpu::driver::Gpu;
 use crate::gpu::launch::normalize::Minmax;
 use crate::gpu::link::{self, Link};
 use crate::gpu::{Choice, Devices, Unusable};
 use crate::image::buffer::Buffer;
 use crate::image::simd::{self, Level};
-use crate::image::{Depth, Shape};
+use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::normalize::Normalize;
 use crate::os::console;
 use crate::os::limits;
 use crate::os::outcome::Outcome;
-use crate::timing::Timeline;
+use crate::os::{Source, Target};
 use anyhow::{Result, ensure};
 use std::env;
 use std::fmt::Write as _;
@@ -48,11 +49,12 @@ pub fn run(choice: Choice) -> Result<Outcome> {
             );
         }
     }
-    match (choice, &healthy) {
-        (Choice::Cpu, _) => line(&mut out, "auto", "the CPU, as requested"),
-        (_, Ok(())) => decisions(&mut out)?,
-        // An estimate for a GPU that is not there helps nobody.
-        (_, Err(_)) => line(&mut out, "auto", "the CPU, for every image"),
+    // A requested GPU that cannot be used runs nothing.
+    if healthy.is_ok() || choice == Choice::Auto {
+        line(&mut out, "plan", "gpuimg normalize in.png out.png");
+        for planned in example_plan(choice)?.lines() {
+            let _ = writeln!(out, "  {planned}");
+        }
     }
     console::print_lines(&out)?;
     match (choice, healthy) {
@@ -248,21 +250,33 @@ fn test_copies(out: &mut String, gpu: &Gpu) -> Result<()> {
     Ok(())
 }
 
-/// The choices of `auto` for three images, by the same code that decides in a run.
-fn decisions(out: &mut String) -> Result<()> {
-    for (width, height) in [(1024, 1024), (8192, 8192), (32768, 32768)] {
-        let shape = Shape {
-            width,
-            height,
-            channels: 1,
-            depth: Depth::Sixteen,
-        };
-        let normalize = Normalize::default();
-        let task = Task::plain(&normalize, &shape);
-        let work = executor::device_work(&[task], &shape, Form::Samples);
-        let devices = Devices::new(Choice::Auto);
-        let why = devices.choose(&work, &mut Timeline::default())?.1;
-        line(out, "auto", &format!("normalize {shape}: {why}"));
-    }
-    Ok(())
+/// The plan of `normalize` for a page of a PNG file, made as that of any file; no device is started.
+fn example_plan(choice: Choice) -> Result<String> {
+    let shape = Shape {
+        width: 2048,
+        height: 2048,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    let image = Image::new(shape, Samples::zeroed(&shape)?);
+    let encoded = Target::in_memory();
+    let length = formats::encode(&image, &png::FORMAT, &formats::Options::default(), &encoded)?;
+    let source = Source::memory(encoded.into_bytes(length)?);
+    let input = NamedSource {
+        path: Path::new("in.png"),
+        source: &source,
+    };
+    let output = Destination {
+        path: "out.png".into(),
+        ..Destination::default()
+    };
+    let resources = Resources {
+        devices: &Devices::idle(choice),
+        budget: None,
+        reading: Reading::default(),
+        require_regular_file: false,
+        gpu_times: false,
+    };
+    let plans = plan_file(&[&Normalize::default()], input, Some(&output), &resources)?.plans;
+    Ok(plans.join("\n"))
 }

@@ -281,12 +281,31 @@ fn a_wrong_kernel_fails_its_row_alone() {
 }
 
 #[test]
-fn the_doctor_tells_of_cpu_and_choice() {
+fn the_doctor_prints_the_plan_of_an_example() {
     let folder = folder(&[]);
     let out = run(folder.path(), &["doctor", "--device", "cpu"], &[]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert_eq!(out.stdout.matches("auto  ").count(), 1, "{}", out.stdout);
     assert!(out.stdout.contains("CPU vectors"));
+    // The same command for such a file: the doctor adds nothing and leaves nothing out.
+    let page = gpuimg::Image::new(2048, 2048, 1, vec![0u16; 1 << 22]).expect("an image");
+    gpuimg::write(folder.path().join("in.png"), &page).expect("a file");
+    let args = [
+        "normalize",
+        "in.png",
+        "out.png",
+        "--device",
+        "cpu",
+        "--dry-run",
+        "-v",
+    ];
+    let dry = run(folder.path(), &args, &[]).stdout;
+    let planned: Vec<&str> = dry.lines().filter(|line| line.starts_with("  ")).collect();
+    assert_eq!(planned.len(), 6, "{dry}");
+    assert!(
+        out.stdout.ends_with(&(planned.join("\n") + "\n")),
+        "{}\n{dry}",
+        out.stdout
+    );
     if gpu(1).is_some() {
         let out = run(folder.path(), &["doctor"], &[]);
         assert_eq!(out.code, 0, "{}", out.stderr);

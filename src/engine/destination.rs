@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Where an output goes and how it is written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Destination {
     /// The file's path, or `-` for standard output.
     pub path: PathBuf,
