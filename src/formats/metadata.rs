@@ -14,14 +14,14 @@ use anyhow::Result;
 /// `diagnostics`.
 pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
     metadata.follow(transform);
-    let orientation = metadata.orientation;
+    let (orientation, resolution) = (metadata.orientation, metadata.resolution);
     match &mut metadata.own {
         Own::None => {}
         Own::Png(chunks) => {
             png::update(chunks, orientation, transform, diagnostics);
         }
         Own::Tiff { big_endian, fields } => {
-            tiff::update(fields, *big_endian, transform, diagnostics);
+            tiff::update(fields, *big_endian, resolution, transform, diagnostics);
             neutral::update_xmp(fields, orientation, transform);
         }
         Own::Fits(records) => records::update(records, transform, diagnostics),

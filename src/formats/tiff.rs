@@ -28,6 +28,7 @@ pub(super) mod metadata;
 pub(super) mod neutral;
 mod old_jpeg;
 mod ome;
+mod origin;
 mod pack;
 mod packed;
 mod page;

@@ -341,13 +341,7 @@ impl Resolution {
         }
         let Transform { from, to, .. } = transform;
         let part = |(n, d): (u32, u32), to: usize, from: usize| {
-            let (n, d) = (u64::from(n) * to as u64, u64::from(d) * from as u64);
-            let common = greatest_divisor(n, d).max(1);
-            let (n, d) = (n / common, d / common);
-            // Of large numbers the last bits are left out.
-            let bits = u64::BITS - (n | d).leading_zeros();
-            let off = bits.saturating_sub(u32::BITS);
-            Some((u32::try_from(n >> off).ok()?, u32::try_from(d >> off).ok()?))
+            fraction(u128::from(n) * to as u128, u128::from(d) * from as u128)
         };
         Some(Resolution {
             x: part(self.x, to.width, from.width)?,
@@ -371,7 +365,16 @@ impl Resolution {
     }
 }
 
-fn greatest_divisor(a: u64, b: u64) -> u64 {
+/// The fraction n/d in numbers of 32 bits: of large ones the last bits are left out.
+pub fn fraction(n: u128, d: u128) -> Option<(u32, u32)> {
+    let common = greatest_divisor(n, d).max(1);
+    let (n, d) = (n / common, d / common);
+    let bits = u128::BITS - (n | d).leading_zeros();
+    let off = bits.saturating_sub(u32::BITS);
+    Some((u32::try_from(n >> off).ok()?, u32::try_from(d >> off).ok()?))
+}
+
+fn greatest_divisor(a: u128, b: u128) -> u128 {
     match b {
         0 => a,
         b => greatest_divisor(b, a % b),

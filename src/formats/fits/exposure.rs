@@ -94,7 +94,7 @@ fn nanoseconds(record: &Record) -> Option<u64> {
     is_time.then(|| (seconds * NANOSECONDS as f64).round() as u64)
 }
 
-/// A record with another time, and its comment cut to the length of a record.
+/// A record with another time.
 fn with_time(record: &Record, nanoseconds: u64) -> Record {
     let (whole, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
     let digits = format!("{rest:09}");
@@ -102,13 +102,5 @@ fn with_time(record: &Record, nanoseconds: u64) -> Record {
         "" => "0",
         digits => digits,
     };
-    let keyword = header::keyword(record);
-    let mut bytes = format!("{keyword:<8}= {:>20}", format!("{whole}.{fraction}")).into_bytes();
-    // The comment begins with a slash; a number has none.
-    if let Some(at) = record.iter().position(|&byte| byte == b'/') {
-        bytes.push(b' ');
-        bytes.extend(&record[at..]);
-    }
-    bytes.resize(record.len(), b' ');
-    bytes.try_into().unwrap_or(*record)
+    header::with_value(record, &format!("{whole}.{fraction}"))
 }

@@ -159,6 +159,18 @@ fn without_comment(value: &str) -> &str {
     value.split('/').next().unwrap_or_default().trim()
 }
 
+/// A record with another value, and its comment cut to the length of a record.
+pub fn with_value(record: &Record, value: &str) -> Record {
+    let mut bytes = format!("{:<8}= {value:>20}", keyword(record)).into_bytes();
+    // The comment begins with a slash; a number has none.
+    if let Some(at) = record.iter().position(|&byte| byte == b'/') {
+        bytes.push(b' ');
+        bytes.extend(&record[at..]);
+    }
+    bytes.resize(record.len(), b' ');
+    bytes.try_into().unwrap_or(*record)
+}
+
 /// The keyword of a record.
 pub fn keyword(record: &Record) -> &str {
     str::from_utf8(&record[..8]).unwrap_or_default().trim_end()

@@ -1,7 +1,8 @@
 //! Classifies the records of a header by the operations that make them untrue.
 
-use super::header::keyword;
+use super::header::{self, keyword};
 use crate::image::metadata::{Diagnostics, Effect, Record, Transform};
+use std::collections::BTreeSet;
 
 /// What a record describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,39 +84,126 @@ pub fn kind(record: &Record) -> Kind {
     }
 }
 
-/// Removes the records that an operation makes untrue, with a warning that names them.
+/// Updates the records after an operation, and removes those that it makes untrue, with a warning that names them.
 pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
-    let values = match transform.effect {
-        // Only statistics such as the smallest and the largest value change.
-        Effect::Cropped { .. } if !transform.changes_values() => &[Kind::Values][..],
-        _ => &[Kind::Scale, Kind::Values],
+    let moved = match transform.effect {
+        Effect::Cropped { left, top } => move_origin(records, [left, top]).is_some(),
+        _ => false,
     };
-    let untrue = transform.changes_values() || matches!(transform.effect, Effect::Cropped { .. });
-    let moves = transform.changes_places();
-    for (kinds, untrue, why) in [
-        (values, untrue, "the previous values"),
-        (&[Kind::Places], moves, "the previous positions"),
-    ] {
-        if !untrue {
+    let has_untrue_values = |record: &Record| match transform.effect {
+        _ if transform.changes_values() => matches!(kind(record), Kind::Scale | Kind::Values),
+        // The samples are the same ones, but those that decided a statistic may be gone.
+        Effect::Cropped { .. } => matches!(keyword(record), "DATAMIN" | "DATAMAX"),
+        _ => false,
+    };
+    let has_untrue_places = |record: &Record| {
+        transform.changes_places()
+            && kind(record) == Kind::Places
+            && (!moved || keyword(record).ends_with("SEC"))
+    };
+    remove(
+        records,
+        has_untrue_values,
+        "the previous values",
+        diagnostics,
+    );
+    remove(
+        records,
+        has_untrue_places,
+        "the previous positions",
+        diagnostics,
+    );
+}
+
+/// Removes the records that are untrue, with a warning that names the first of them.
+fn remove(
+    records: &mut Vec<Record>,
+    is_untrue: impl Fn(&Record) -> bool,
+    what: &str,
+    diagnostics: &mut Diagnostics,
+) {
+    let removed: Vec<Record> = records.extract_if(.., |record| is_untrue(record)).collect();
+    if let Some(first) = removed.first() {
+        let (count, more) = match removed.len() {
+            1 => ("1 record".into(), ""),
+            count => (format!("{count} records"), ", …"),
+        };
+        diagnostics.warnings.push(format!(
+            "{count} of the header describe {what} and are left out ({}{more})",
+            keyword(first)
+        ));
+    }
+}
+
+/// Updates the coordinates of the pixels after a crop that removed so many columns at the left and so many rows before the
+/// first one: the reference pixel CRPIX of each system of coordinates (standard, section 8.1), IRAF's LTV, and the phase of
+/// a colour filter array (XBAYROFF, YBAYROFF). Returns `None`, and changes nothing, if one of them is not a number.
+fn move_origin(records: &mut Vec<Record>, removed: [usize; 2]) -> Option<()> {
+    let mut moved = records.clone();
+    for (axis, removed) in (1..).zip(removed) {
+        if removed == 0 {
             continue;
         }
-        let mut names: Vec<String> = Vec::new();
-        records.retain(|record| {
-            let left = kinds.contains(&kind(record));
-            if left {
-                names.push(keyword(record).into());
-            }
-            !left
-        });
-        if let Some(first) = names.first() {
-            let more = if names.len() > 1 { ", …" } else { "" };
-            diagnostics.warnings.push(format!(
-                "{} of the header describe {why} and are left out ({first}{more})",
-                match names.len() {
-                    1 => "1 record".into(),
-                    count => format!("{count} records"),
-                }
-            ));
+        for system in systems(records, axis) {
+            add(
+                &mut moved,
+                &format!("CRPIX{axis}{system}"),
+                -(removed as f64),
+            )?;
         }
+        if records
+            .iter()
+            .any(|record| keyword(record).starts_with("LT"))
+        {
+            add(&mut moved, &format!("LTV{axis}"), -(removed as f64))?;
+        }
+    }
+    if records.iter().any(|record| keyword(record) == "BAYERPAT") {
+        for (name, removed) in ["XBAYROFF", "YBAYROFF"].into_iter().zip(removed) {
+            if removed % 2 == 1 {
+                add(&mut moved, name, 1.0)?;
+            }
+        }
+    }
+    *records = moved;
+    Some(())
+}
+
+/// The systems of coordinates that give positions along an axis: the letter at the end of their keywords, or nothing.
+fn systems(records: &[Record], axis: usize) -> BTreeSet<String> {
+    let names = ["CTYPE", "CRVAL", "CRPIX", "CDELT"].map(|name| format!("{name}{axis}"));
+    let system = |record: &Record| {
+        let mut systems = names
+            .iter()
+            .filter_map(|name| keyword(record).strip_prefix(&**name));
+        let is_system = |rest: &&str| rest.bytes().all(|byte| byte.is_ascii_uppercase());
+        systems.find(is_system).map(String::from)
+    };
+    records.iter().filter_map(system).collect()
+}
+
+/// Adds a number to the value of a record. A record that does not exist has the value 0, as the standard says of CRPIX.
+/// Returns `None` if the value is not a number.
+fn add(records: &mut Vec<Record>, name: &str, number: f64) -> Option<()> {
+    match records.iter_mut().find(|record| keyword(record) == name) {
+        Some(record) => {
+            let old = header::number(header::value_of(record)?)?;
+            *record = header::with_value(record, &shortest(old + number));
+        }
+        None => {
+            let mut record = [b' '; 80];
+            record[..name.len()].copy_from_slice(name.as_bytes());
+            records.push(header::with_value(&record, &shortest(number)));
+        }
+    }
+    Some(())
+}
+
+/// The shortest text of a number, which has an exponent if it is large.
+fn shortest(number: f64) -> String {
+    if number.abs() < 1e15 {
+        number.to_string()
+    } else {
+        format!("{number:E}")
     }
 }

@@ -113,6 +113,11 @@ pub fn update(
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
                 "it describes the previous values"
             }
+            (b"oFFs", Effect::Cropped { left, top })
+                if move_offset(&mut chunk.data, [left, top]) =>
+            {
+                return true;
+            }
             (b"oFFs" | b"sTER", _) if transform.changes_places() => {
                 "it describes the previous positions"
             }
@@ -151,6 +156,27 @@ pub fn set_orientation(chunks: &mut [Chunk], orientation: u16) {
     for chunk in chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf") {
         exif::set_orientation(&mut chunk.data, orientation);
     }
+}
+
+/// Adds the removed columns and rows to oFFs, the place of the image on its page (Extensions to the PNG 1.2 specification,
+/// section 4.2): two signed numbers of 32 bits and the unit. Returns false for micrometres and for an unreadable chunk.
+fn move_offset(data: &mut [u8], removed: [usize; 2]) -> bool {
+    const PIXELS: u8 = 0;
+    let [numbers @ .., PIXELS] = data else {
+        return false;
+    };
+    let ([x, y], []) = numbers.as_chunks_mut::<4>() else {
+        return false;
+    };
+    let moved = |number: &[u8; 4], removed: usize| {
+        let removed = i32::try_from(removed).ok()?;
+        i32::from_be_bytes(*number).checked_add(removed)
+    };
+    let (Some(new_x), Some(new_y)) = (moved(x, removed[0]), moved(y, removed[1])) else {
+        return false;
+    };
+    (*x, *y) = (new_x.to_be_bytes(), new_y.to_be_bytes());
+    true
 }
 
 /// Swaps the two numbers of sCAL: a byte for the unit, then two texts separated by a zero. Leaves an unreadable chunk

@@ -92,8 +92,11 @@ fn imagej(description: &str, transform: &Transform) -> String {
     let values = transform.changes_values();
     let mut lines = Vec::new();
     for line in description.lines() {
-        let (key, _) = line.split_once('=').unwrap_or((line, ""));
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
         match key {
+            "xorigin" | "yorigin" if matches!(transform.effect, Effect::Cropped { .. }) => {
+                lines.push(origin(key, value, transform).unwrap_or_else(|| line.into()));
+            }
             "images" if transform.pages == 1 => {}
             "images" if !transform.whole => {
                 lines.push(format!("images={}", transform.pages));
@@ -111,6 +114,16 @@ fn imagej(description: &str, transform: &Transform) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// ImageJ's line about a coordinate of the origin in pixels, after a crop (ImageJ, `ij.plugin.Duplicator`).
+fn origin(key: &str, value: &str, transform: &Transform) -> Option<String> {
+    let Effect::Cropped { left, top } = transform.effect else {
+        return None;
+    };
+    let removed = if key == "xorigin" { left } else { top };
+    let old: f64 = value.trim().parse().ok()?;
+    Some(format!("{key}={:?}", old - removed as f64))
 }
 
 /// Updates tifffile's `{"shape": [pages…, height, width, channels]}`.

@@ -3,18 +3,22 @@
 use super::description::{DescriptionUpdate, update_description};
 use super::fields::{ASCII, LONG, field};
 use super::ifd::tag;
-use super::{gdal, geo, imagej};
+use super::{gdal, geo, imagej, origin};
 use crate::formats::raw::Order;
-use crate::image::metadata::{Diagnostics, Effect, Field, Transform, Value};
+use crate::image::metadata::{Diagnostics, Effect, Field, Resolution, Transform, Value};
 
 /// Updates the fields; fields that would be untrue are removed and named in `diagnostics`.
 pub fn update(
     fields: &mut Vec<Field>,
     big_endian: bool,
+    resolution: Option<Resolution>,
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
     let order = Order::new(big_endian);
+    if let Effect::Cropped { left, top } = transform.effect {
+        origin::update(fields, order, resolution, [left, top], diagnostics);
+    }
     if transform.changes_places() {
         geo::update(fields, order, transform, diagnostics);
     }
