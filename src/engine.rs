@@ -99,6 +99,25 @@ pub fn page_memory(shape: &Shape, metadata_bytes: u64) -> u64 {
         .saturating_mul(3)
 }
 
+/// Bytes of memory that the largest of a file's pages needs. Of a page of which the operations take a region, and whose decoder
+/// gives that alone, it is the memory for the region.
+///
+/// # Errors
+/// A damaged page.
+pub fn page_bytes(
+    reader: &Reader,
+    ops: &[&dyn Operation],
+    output: Option<&Destination>,
+) -> Result<u64> {
+    let may_turn = output.is_some_and(|output| output.auto_orient);
+    let region = chain::first_region(ops).filter(|_| reader.gives_regions() && !may_turn);
+    let surveys = match region {
+        Some(region) => reader.region_surveys(&region),
+        None => reader.surveys(),
+    };
+    Ok(largest_page(&surveys?))
+}
+
 /// Bytes of memory that the largest of these pages needs.
 pub fn largest_page(surveys: &[PageSurvey]) -> u64 {
     let bytes = surveys
@@ -338,7 +357,9 @@ pub fn plan_file(
     let format = file.reader.format();
     let output_format = destination.map(|to| to.format.unwrap_or(format));
     let mut job = Job::new(&ops, output, resources, file.surveys.len());
-    job.row_bands |= resources.is_too_large(largest_page(&file.surveys));
+    let page_bytes = page_bytes(&file.reader, &ops, destination);
+    let page_bytes = page_bytes.with_context(|| messages.cannot_read())?;
+    job.row_bands |= resources.is_too_large(page_bytes);
     let mut input = Input {
         messages,
         source: input.source,
@@ -430,7 +451,7 @@ fn process_pages(
     let file =
         opening.run(|| OpenFile::open(ops, source, destination, &resources.reading, messages))?;
     let ops = with_own(ops, file.own_op.as_deref());
-    let page_bytes = largest_page(&file.surveys);
+    let page_bytes = page_bytes(&file.reader, &ops, destination).with_context(cannot_read)?;
     // Asked before this page takes its own part of the memory.
     let is_too_large = resources.is_too_large(page_bytes);
     let _reservation = resources.reserve(page_bytes);

@@ -5,10 +5,12 @@ pub mod buffer;
 mod dynamic;
 pub mod metadata;
 pub mod number;
+mod region;
 pub mod simd;
 mod values;
 
 use buffer::Buffer;
+pub use region::Region;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 pub use values::{Depth, Values};

@@ -41,7 +41,7 @@ use crate::gpu::driver;
 use crate::gpu::job::Job;
 use crate::image::metadata::{Diagnostics, Effect, Metadata, PixelMap, Stretch};
 use crate::image::number::Number;
-use crate::image::{Depth, Image, Samples, Shape, Values};
+use crate::image::{Depth, Image, Region, Samples, Shape, Values};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use counts::Counts;
@@ -219,7 +219,7 @@ pub enum Access {
     /// One sample at another position: rows of the result can be computed independently.
     Permutation(PixelMap),
     /// The samples of a rectangle, each at its place in it.
-    Region(crop::Region),
+    Region(Region),
     /// Samples at any position: the image cannot be divided.
     WholeImage,
 }

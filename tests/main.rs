@@ -38,6 +38,8 @@ mod choice;
 mod command;
 /// Awkward images: the contract of `docs/CONTRACT.md`, row by row.
 mod contract;
+/// Regions: their metadata, and that only they are decoded.
+mod crop;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
 /// What the documents name exists.

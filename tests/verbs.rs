@@ -3,8 +3,8 @@
 use crate::support::{Kind, Numbers, folder, gpu, image, run, sample, tiff};
 use gpuimg::internals::engine::executor;
 use gpuimg::internals::formats;
-use gpuimg::internals::image::Depth;
-use gpuimg::internals::ops::crop::{Crop, Region};
+use gpuimg::internals::image::{Depth, Region};
+use gpuimg::internals::ops::crop::Crop;
 use gpuimg::internals::ops::naive;
 use gpuimg::internals::os::Source;
 use gpuimg::internals::timing::Timeline;

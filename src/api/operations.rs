@@ -10,10 +10,11 @@ use crate::engine::{
 };
 use crate::formats::{Reading, memory::Page};
 use crate::gpu::Devices;
+use crate::image::Region;
 use crate::image::{Depth, Shape};
 use crate::ops::calibrate::{Calibrate, Frame};
 use crate::ops::convert::Convert;
-use crate::ops::crop::{Crop, Region};
+use crate::ops::crop::Crop;
 use crate::ops::fit::Fit;
 use crate::ops::normalize::{self, InputRange, Range};
 use crate::ops::restore::Restore;

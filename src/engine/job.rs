@@ -5,15 +5,15 @@ use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
 use super::done::{Done, Results};
 use super::errors::{Messages, cannot_write};
-use super::plan::{DecoderCapabilities, FilePlan, PageHeader, Plan, plan_page};
+use super::plan::{DecoderCapabilities, FilePlan, PageHeader, Plan, RegionParts, plan_page};
 use super::shared::SharedStatistics;
 use super::{Announce, CompleteOutput, Resources};
 use crate::engine::executor::Executor;
 use crate::formats::format::Field;
 use crate::formats::{Reader, Writer};
-use crate::image::Shape;
 use crate::image::metadata::{Diagnostics, Stretch};
-use crate::ops::Operation;
+use crate::image::{Region, Shape};
+use crate::ops::{Operation, chain};
 use crate::os::{InputRecord, Source, Target};
 use crate::timing::CodecClock;
 use anyhow::{Context, Result, ensure};
@@ -146,7 +146,7 @@ impl<'a> Job<'a> {
         'a: 'p,
     {
         let header = input
-            .header(index)
+            .header(index, chain::first_region(self.ops))
             .with_context(|| input.messages.cannot_read())?;
         self.plan_header(header, input, shared)
     }
@@ -356,14 +356,18 @@ impl Input<'_> {
     }
 
     /// The header of the page at `index` among the selected pages, which becomes the decoder's current page.
-    fn header(&mut self, index: usize) -> Result<PageHeader> {
+    /// `region` is what the first operation takes of it.
+    fn header(&mut self, index: usize, region: Option<Region>) -> Result<PageHeader> {
         self.reader.turn_to(index)?;
+        let shape = self.reader.shape();
+        let is_part = |region: &Region| region.is_in(&shape) && region.output(shape) != shape;
+        let region = region.filter(|region| self.reader.gives_regions() && is_part(region));
         let mut diagnostics = Diagnostics::default();
         let metadata = self.reader.metadata(&mut diagnostics)?;
         Ok(PageHeader {
             page: self.reader.pages()[index],
             channel: self.reader.channel(index),
-            shape: self.reader.shape(),
+            shape,
             format: self.reader.format(),
             metadata,
             diagnostics,
@@ -372,6 +376,10 @@ impl Input<'_> {
                 blocks: self.reader.gives_blocks(),
                 rows: self.reader.gives_rows(),
             },
+            region: region.map(|region| RegionParts {
+                parts: self.reader.region_parts(&region),
+                region,
+            }),
             file_bytes: self.source.len(),
         })
     }

@@ -5,7 +5,7 @@ use super::done::Done;
 use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
 use super::shared::SharedStatistics;
-use super::{Resources, RunRecord, check_page, largest_page, with_fallback};
+use super::{Resources, RunRecord, check_page, page_bytes, with_fallback};
 use crate::formats::{Format, PageSurvey, Reader, Writer};
 use crate::ops::{Operation, chain};
 use crate::os::name::Shown;
@@ -140,7 +140,8 @@ impl Files<'_> {
                 let surveys = surveys.with_context(|| messages.cannot_read())?;
                 let left_out = file.reader.left_out();
                 warnings.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
-                largest = largest.max(largest_page(&surveys));
+                let bytes = page_bytes(&file.reader, ops, Some(output));
+                largest = largest.max(bytes.with_context(|| messages.cannot_read())?);
                 positions.push(OutputPosition {
                     pages_before: output_pages.len(),
                     pages: surveys.len(),

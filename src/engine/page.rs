@@ -145,7 +145,7 @@ impl<'a> Job<'a> {
         {
             return Ok(LoadedPage::Numbers(numbers));
         }
-        let image = self.decode_whole(input, run)?;
+        let image = self.decode_on_host(input, run)?;
         if run.plan.header.metadata.maxval.is_some() {
             let mut header = run.plan.header.clone();
             header.metadata.check_maxval(image.samples());
@@ -239,9 +239,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Decodes a page on the host.
-    fn decode_whole(&mut self, input: &mut Input, run: &mut PageRun) -> Result<Image> {
-        let image = run.decoder.run(|| input.reader.decode());
+    /// Decodes a page, or the region of it that is needed, on the host.
+    fn decode_on_host(&mut self, input: &mut Input, run: &mut PageRun) -> Result<Image> {
+        let image = run.decoder.run(|| match &run.plan.region {
+            Some(decoded) => input.reader.decode_region(&decoded.region),
+            None => input.reader.decode(),
+        });
         let image = image.with_context(|| input.messages.cannot_read())?;
         self.record_decoding(input, run);
         Ok(image)
@@ -251,12 +254,11 @@ impl<'a> Job<'a> {
     /// start one.
     fn record_decoding(&mut self, input: &Input, run: &mut PageRun) {
         let clock = std::mem::take(&mut run.decoder);
-        let header = &run.plan.header;
-        if header.decoder.packed {
-            self.executor
-                .learn_decoding_time(&header.shape, clock.time());
+        let shape = run.plan.decoded_shape();
+        if run.plan.header.decoder.packed && run.plan.region.is_none() {
+            self.executor.learn_decoding_time(&shape, clock.time());
         }
-        let bytes = header.shape.bytes() as u64;
+        let bytes = shape.bytes() as u64;
         let timeline = &mut self.executor.timeline;
         timeline.decoded(clock, bytes, &input.source.traffic.take());
     }
@@ -309,6 +311,7 @@ impl<'a> Job<'a> {
         pixels: Pixels,
     ) -> Result<Executed<Pixels>> {
         let messages = input.messages;
+        // Only a page that a GPU decoded as a whole is decoded again.
         let bytes = run.plan.header.shape.bytes() as u64;
         let mut decode_again = |timeline: &mut Timeline| {
             let mut clock = CodecClock::default();

@@ -13,7 +13,7 @@ use crate::formats::{Bands as EncoderBands, Format, Writer};
 use crate::gpu::Devices;
 use crate::image::metadata::{Alpha, Diagnostics, Effect, Metadata};
 use crate::image::number::Number;
-use crate::image::{Depth, Shape, Values};
+use crate::image::{Depth, Region, Shape, Values};
 use crate::ops::fit::Fit;
 use crate::ops::symmetry::Symmetry;
 use crate::ops::{self, Access, Operation, SampleTypes, Statistic, Summary, chain};
@@ -50,8 +50,19 @@ pub struct PageHeader {
     pub diagnostics: Diagnostics,
     /// How its decoder can return it.
     pub decoder: DecoderCapabilities,
+    /// The region that the first operation takes, if its decoder can give that alone.
+    pub region: Option<RegionParts>,
     /// Bytes of the file.
     pub file_bytes: u64,
+}
+
+/// A region of a page, and which part of the page its decoder reads for it, as text.
+#[derive(Clone, Debug)]
+pub struct RegionParts {
+    /// The region.
+    pub region: Region,
+    /// The part of the page.
+    pub parts: String,
 }
 
 /// How a decoder can return a page, other than as a whole.
@@ -93,6 +104,8 @@ pub struct Plan<'a> {
     pub steps: Vec<Task<'a>>,
     /// Whether the first step rotates the page upright.
     pub first_step_orients: bool,
+    /// The region that is decoded; `None` if that is the whole page. The first step then has nothing left to do.
+    pub region: Option<RegionParts>,
     /// The shape that the first step is given.
     pub first_input_shape: Shape,
     /// The shape of the result before `fit`. For numbers, it is that of the last step's input.
@@ -184,8 +197,12 @@ pub fn plan_page<'a>(
         )?;
         result_shape = chain::output(step.op, result_shape);
     }
+    let region = header.region.clone().filter(|_| upright.is_none());
+    let first_input_shape = region.as_ref().map_or(first_input_shape, |decoded| {
+        decoded.region.output(first_input_shape)
+    });
     let mut plan = Plan {
-        gpu_can_decode: gpu_can_decode(&header, output),
+        gpu_can_decode: region.is_none() && gpu_can_decode(&header, output),
         step_form: step_form(output, writer, &first_input_shape),
         output_form: Form::Samples,
         metadata: header.metadata.clone(),
@@ -194,6 +211,7 @@ pub fn plan_page<'a>(
         input_conversion,
         steps,
         first_step_orients: upright.is_some(),
+        region,
         first_input_shape,
         result_shape,
         to_eight_bits: None,
@@ -246,6 +264,13 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// The shape of what is decoded, as the file stores it.
+    pub fn decoded_shape(&self) -> Shape {
+        let whole = self.header.shape;
+        let region = self.region.as_ref();
+        region.map_or(whole, |decoded| decoded.region.output(whole))
+    }
+
     /// The statistic that the first pass measures, for a page in bands of rows.
     pub fn first_pass_statistic(&self) -> Statistic {
         let Some(step) = self.steps.last() else {
@@ -269,6 +294,9 @@ impl<'a> Plan<'a> {
     /// Chooses how the page passes through memory. If `--low-memory` asks for bands of rows and the page cannot be processed so,
     /// a warning gives the reason.
     fn choose_traversal(&mut self, row_bands: bool, writer: Option<&Writer>) {
+        if self.region.is_some() {
+            return;
+        }
         let bytes = self.header.shape.bytes();
         if bytes >= MIN_BYTES_FOR_BLOCKS && self.can_be_in_blocks() {
             self.traversal = Traversal::Blocks;

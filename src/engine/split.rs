@@ -5,8 +5,7 @@ use super::errors::Messages;
 use super::job::{Input, Job, Output};
 use super::shared::SharedStatistics;
 use super::{
-    Destination, Done, HasWarnings, NamedSource, Resources, largest_page, process_once,
-    with_fallback,
+    Destination, Done, HasWarnings, NamedSource, Resources, page_bytes, process_once, with_fallback,
 };
 use crate::formats::{Pages, Reader};
 use crate::image::metadata::Place;
@@ -125,7 +124,7 @@ fn measure_pages(
     let reader = opening.run(|| Reader::open(source, &resources.reading));
     let reader = reader.with_context(cannot_read)?;
     let pages = reader.places();
-    let page_bytes = largest_page(&reader.surveys().with_context(cannot_read)?);
+    let page_bytes = page_bytes(&reader, ops, Some(template)).with_context(cannot_read)?;
     // Asked before this page takes its own part of the memory.
     let is_too_large = resources.is_too_large(page_bytes);
     let _reservation = resources.reserve(page_bytes);

@@ -12,7 +12,7 @@ use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
 use super::packed::{Packed, Unsuited};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Depth, Image, Region, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Result, bail};
 use std::borrow::Cow;
@@ -299,6 +299,32 @@ pub trait Decoder {
     /// Damage, which `decode` reports better, and errors of `sink`.
     fn rows(&self, _serially: bool, _sink: &mut RowSink) -> Result<()> {
         bail!("its format has no rows in order")
+    }
+
+    /// Whether a region of any of its pages can be decoded without the rest of the page.
+    fn gives_regions(&self) -> bool {
+        false
+    }
+
+    /// Which part of the selected page `region` decodes, for messages: `3 of 64 strips`.
+    fn region_parts(&self, region: &Region) -> String {
+        format!("{} of {} rows", region.height, self.shape().height)
+    }
+
+    /// Bytes of memory that decoding a region of a page, counted from 0, takes beside the region and the metadata.
+    ///
+    /// # Errors
+    /// A damaged page.
+    fn region_memory(&self, _page: usize, _region: &Region) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// Decodes a region of the selected page, which lies in it. Damage elsewhere in the page is not noticed.
+    ///
+    /// # Errors
+    /// Damage in the part that is decoded.
+    fn region(&self, _region: &Region) -> Result<Image> {
+        bail!("its format is decoded as a whole")
     }
 
     /// Decodes the selected page; called once for each page.

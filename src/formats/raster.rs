@@ -12,7 +12,7 @@ use super::format::{BlockSink, Decoder, PageSurvey, RowSink};
 use super::raw::{self, Order, SampleEncoding};
 use crate::image::buffer::Buffer;
 use crate::image::metadata::{Diagnostics, Metadata};
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::{Depth, Image, Region, Samples, Shape};
 use crate::os::Source;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use coded::Coded;
@@ -308,6 +308,26 @@ impl Decoder for RasterDecoder<'_> {
             sink(rows)?;
         }
         Ok(())
+    }
+
+    fn gives_regions(&self) -> bool {
+        true
+    }
+
+    fn region(&self, region: &Region) -> Result<Image> {
+        let (shape, source, start) = (self.layout.shape, self.data.source()?, self.page_start());
+        let row = (shape.row() * shape.depth.bytes()) as u64;
+        let row_start = |y: usize| {
+            let y = if self.layout.bottom_up {
+                shape.height - 1 - y
+            } else {
+                y
+            };
+            start + y as u64 * row
+        };
+        raw::read_region(source, &shape, region, row_start, |bytes| {
+            self.convert(bytes)
+        })
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {

@@ -1,7 +1,7 @@
 //! Copies uncompressed samples between a file and memory, in parallel pieces, in either byte order.
 
 use super::format;
-use crate::image::{Depth, Image, Samples, Shape, number};
+use crate::image::{Depth, Image, Region, Samples, Shape, number};
 use crate::os::{Source, Target};
 use anyhow::Result;
 use rayon::prelude::*;
@@ -213,6 +213,36 @@ pub fn read_image(
     source.read_at(bytes, offset)?;
     convert(bytes)?;
     Ok(Image::new(shape, samples))
+}
+
+/// Reads a region of an uncompressed image of this shape, whose row `y` begins at `row_start(y)`, and nothing else. Rows of
+/// the whole width that follow one another in the file are read together.
+pub fn read_region(
+    source: &Source,
+    shape: &Shape,
+    region: &Region,
+    row_start: impl Fn(usize) -> u64,
+    convert: impl Fn(&mut [u8]) -> Result<()> + Sync,
+) -> Result<Image> {
+    let new = region.output(*shape);
+    let (columns, end) = (region.columns(shape), region.rows().end);
+    let mut samples = Samples::any(&new)?;
+    let (mut rest, mut top, mut spans) = (samples.as_bytes_mut(), region.top, Vec::new());
+    while top < end {
+        let start = row_start(top);
+        let mut rows = 1;
+        while new.width == shape.width
+            && top + rows < end
+            && row_start(top + rows) == start + (rows * columns.len()) as u64
+        {
+            rows += 1;
+        }
+        let (part, more) = rest.split_at_mut(rows * columns.len());
+        spans.push((start + columns.start as u64, part));
+        (rest, top) = (more, top + rows);
+    }
+    read(source, spans, convert)?;
+    Ok(Image::new(new, samples))
 }
 
 /// Writes all samples of an image to the target from `offset` on, in parallel if they must be converted. Writing alone gains

@@ -5,7 +5,7 @@ use super::format::{self, BlockSink, Decoder, Format, PageSurvey, RowSink};
 use super::packed::{Packed, Unsuited};
 use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
-use crate::image::{Image, Shape};
+use crate::image::{Image, Region, Shape};
 use crate::os::Source;
 use anyhow::{Context, Error, Result, ensure};
 
@@ -383,6 +383,40 @@ impl<'a> Reader<'a> {
     /// Damage, which `decode` reports better, and errors of `sink`.
     pub fn rows(&self, serially: bool, sink: &mut RowSink) -> Result<()> {
         self.checked(self.decoder.rows(serially, sink))
+    }
+
+    /// Whether a region of a page can be decoded without the rest of it: not if damage is accepted.
+    pub fn gives_regions(&self) -> bool {
+        self.decoder.gives_regions() && !self.policy.accepts_damage()
+    }
+
+    /// Which part of the page `decode_region` decodes, for messages.
+    pub fn region_parts(&self, region: &Region) -> String {
+        self.decoder.region_parts(region)
+    }
+
+    /// The size of a region of every selected page, and of all else in memory while it is decoded.
+    ///
+    /// # Errors
+    /// A damaged page.
+    pub fn region_surveys(&self, region: &Region) -> Result<Vec<PageSurvey>> {
+        let pages = self.pages.iter().zip(self.surveys()?);
+        let survey = |(&page, whole): (&usize, PageSurvey)| {
+            let beside = self.decoder.region_memory(page, region);
+            Ok(PageSurvey {
+                shape: region.output(whole.shape),
+                metadata_bytes: whole.metadata_bytes.saturating_add(beside?),
+            })
+        };
+        self.checked(pages.map(survey).collect())
+    }
+
+    /// Decodes a region of the page, which lies in it, and of the file only what contains it.
+    ///
+    /// # Errors
+    /// Damage in that part of the file.
+    pub fn decode_region(&self, region: &Region) -> Result<Image> {
+        self.checked(self.decoder.region(region))
     }
 
     /// Decodes the page.

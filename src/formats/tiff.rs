@@ -35,6 +35,7 @@ mod page;
 mod palette;
 mod partial;
 mod predictor;
+mod region;
 mod shape;
 mod streams;
 mod unpack;
@@ -51,7 +52,7 @@ use super::format::{
 use super::packed::{Packed, Unsuited};
 use super::{Options, metadata as conversion};
 use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
-use crate::image::{Image, Shape};
+use crate::image::{Image, Region, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Result, anyhow, bail, ensure};
 use ifd::{Chain, Ifd, tag};
@@ -360,6 +361,26 @@ impl Decoder for TiffDecoder<'_> {
 
     fn rows(&self, _serially: bool, sink: &mut RowSink) -> Result<()> {
         partial::rows(self.source, &self.page, sink)
+    }
+
+    fn gives_regions(&self) -> bool {
+        true
+    }
+
+    fn region_parts(&self, region: &Region) -> String {
+        region::parts(&self.page, region)
+    }
+
+    fn region_memory(&self, page: usize, region: &Region) -> Result<u64> {
+        region::memory(&*self.directory(page)?, region)
+    }
+
+    fn region(&self, region: &Region) -> Result<Image> {
+        let image = region::decode(self.source, &self.page, region)?;
+        match &self.page.palette {
+            Some(palette) => palette.expand(&image),
+            None => Ok(image),
+        }
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {

@@ -3,7 +3,7 @@
 
 use super::{Access, Operation};
 use crate::image::metadata::Effect;
-use crate::image::{Depth, Shape, Values};
+use crate::image::{Depth, Region, Shape, Values};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fmt;
@@ -59,6 +59,14 @@ pub fn output<O: Operation + ?Sized>(op: &O, shape: Shape) -> Shape {
         Access::Permutation(map) => map.of(shape),
         Access::Region(region) => region.output(shape),
         Access::Pointwise | Access::Reduction | Access::WholeImage => shape,
+    }
+}
+
+/// The region of the image that the first operation takes, if it takes one.
+pub fn first_region(ops: &[&dyn Operation]) -> Option<Region> {
+    match ops.first()?.properties().access {
+        Access::Region(region) => Some(region),
+        _ => None,
     }
 }
 

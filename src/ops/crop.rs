@@ -1,4 +1,5 @@
-//! Crop: keeps a rectangle of the image; its samples do not change.
+//! Crop: keeps a rectangle of the image; its samples do not change. As the first step of a job, it is the decoder's work where
+//! the format allows it (`engine/plan/region.rs`).
 
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
@@ -6,12 +7,10 @@ use super::{
 use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::image::metadata::Effect;
-use crate::image::{Image, Samples, Shape};
+use crate::image::{Image, Region, Samples, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
-use std::fmt;
-use std::str::FromStr;
 
 /// Take a rectangle of the image
 #[derive(clap::Args, Clone, Copy, Debug, serde::Serialize)]
@@ -20,76 +19,6 @@ pub struct Crop {
     /// The rectangle: its first column and row, counted from 0 at the upper left, and its width and height
     #[arg(value_name = "X,Y,WxH")]
     pub region: Region,
-}
-
-/// A rectangle of pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Region {
-    /// Its first column, counted from 0.
-    pub left: usize,
-    /// Its first row, counted from 0.
-    pub top: usize,
-    /// Its columns, one or more.
-    pub width: usize,
-    /// Its rows, one or more.
-    pub height: usize,
-}
-
-impl FromStr for Region {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Region, String> {
-        let region = || {
-            let (left, rest) = text.split_once(',')?;
-            let (top, size) = rest.split_once(',')?;
-            let (width, height) = size.split_once(['x', 'X', '×'])?;
-            let number = |text: &str| text.trim().parse::<usize>().ok();
-            Some(Region {
-                left: number(left)?,
-                top: number(top)?,
-                width: number(width).filter(|&width| width > 0)?,
-                height: number(height).filter(|&height| height > 0)?,
-            })
-        };
-        region().ok_or_else(|| "expected X,Y,WxH, as 100,50,640x480".into())
-    }
-}
-
-impl fmt::Display for Region {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Region {
-            left,
-            top,
-            width,
-            height,
-        } = self;
-        write!(f, "{left},{top},{width}x{height}")
-    }
-}
-
-impl Region {
-    /// Whether it lies in an image of this shape.
-    fn is_in(&self, shape: &Shape) -> bool {
-        let right = self.left.checked_add(self.width);
-        let bottom = self.top.checked_add(self.height);
-        right.is_some_and(|right| right <= shape.width)
-            && bottom.is_some_and(|bottom| bottom <= shape.height)
-    }
-
-    /// The shape of the result for an image of this shape.
-    pub fn output(&self, shape: Shape) -> Shape {
-        Shape {
-            width: self.width,
-            height: self.height,
-            ..shape
-        }
-    }
-
-    /// The bytes of a row of the result among those of its row in an image of this shape.
-    fn columns(&self, shape: &Shape) -> std::ops::Range<usize> {
-        let pixel = shape.pixel_bytes();
-        self.left * pixel..(self.left + self.width) * pixel
-    }
 }
 
 impl Verb for Crop {
@@ -168,6 +97,10 @@ impl Bound for Crop {
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let (from, to) = (image.shape(), self.region.output(image.shape()));
+        if from == to {
+            // The region is the whole image, or the decoder gave the region alone.
+            return Ok(OpResult::Image(image));
+        }
         let columns = self.region.columns(&from);
         let mut samples = Samples::any(&to)?;
         timeline.host("crop", 2 * to.bytes() as u64, || {
@@ -185,6 +118,9 @@ impl Bound for Crop {
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let (from, to) = (image.shape, self.region.output(image.shape));
+        if from == to {
+            return Ok(OpResult::Image(image));
+        }
         let pitch = from.row() * from.depth.bytes();
         let columns = self.region.columns(&from);
         let samples =

@@ -21,6 +21,9 @@ impl Plan<'_> {
         if let Some(measured) = self.measured() {
             add("measure", &measured);
         }
+        if let Some(decoded) = &self.region {
+            add("decode", &decoded.parts);
+        }
         add("steps", &self.step_names());
         add("memory", &self.memory());
         match self.output {
@@ -82,6 +85,7 @@ impl Plan<'_> {
     /// How the page passes through memory.
     fn memory(&self) -> String {
         match &self.traversal {
+            Traversal::Whole if self.region.is_some() => "the region".into(),
             Traversal::Blocks => "blocks of rows, in any order".into(),
             Traversal::Rows { rows, .. } => {
                 format!("bands of {rows} rows, decoded twice")

@@ -13,6 +13,7 @@ use crate::image::Depth;
 use crate::os::Source;
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Fills the bytes of the image's samples. Of several damaged chunks the error names the first; if
 /// the error policy is to go on, all are recorded, and unreadable parts of `bytes` are left
@@ -108,12 +109,7 @@ fn band(
         .map_init(
             || (Worker::new(source, page, policy), Vec::new()),
             |(worker, chunk), (x, mut place)| {
-                let planes = match (page.form.bands(), page.form.planar) {
-                    (1, _) => 0..page.form.planes(),
-                    (_, false) => 0..1,
-                    (_, true) => page.band..page.band + 1,
-                };
-                planes.into_iter().find_map(|plane| {
+                page.planes().find_map(|plane| {
                     let i = (plane * page.down() + down) * across + x;
                     worker.copy_chunk(i, plane, chunk, &mut place).err()
                 })
@@ -189,6 +185,26 @@ impl<'a> Worker<'a> {
             })
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
         self.policy.accept(unpacked)?;
+        self.convert(out);
+        Ok(())
+    }
+
+    /// Reads rows of chunk `i`, which is uncompressed and in the file, from its row `first` on. Converts them as `chunk`
+    /// does.
+    pub fn stored_rows(&self, i: usize, first: usize, out: &mut [u8]) -> Result<()> {
+        let offset = self.page.spans[i].offset + (first * self.page.row()) as u64;
+        let read = self.source.read_at(out, offset);
+        read.map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()))?;
+        if self.page.reversed {
+            (out.iter_mut()).for_each(|byte| *byte = byte.reverse_bits());
+        }
+        self.convert(out);
+        Ok(())
+    }
+
+    /// Converts unpacked rows to native-endian samples.
+    fn convert(&self, out: &mut [u8]) {
+        let (page, form) = (self.page, &self.page.form);
         if let Some(predictor) = page.predictor.filter(|_| page.coded.is_none()) {
             page.undo(predictor, out);
         } else if form.has_whole_samples() {
@@ -198,7 +214,6 @@ impl<'a> Worker<'a> {
         if form.has_whole_samples() {
             raw::to_memory(out, form.shape.depth, form.signed);
         }
-        Ok(())
     }
 
     /// Unpacks chunk `i` into the buffer `chunk` and copies the part inside the image, the samples
@@ -217,24 +232,38 @@ impl<'a> Worker<'a> {
             .map_err(|_| anyhow!("not enough memory for a tile of {size} bytes"))?;
         chunk.resize(size, 0);
         self.chunk(i, chunk)?;
+        self.copy_rows(chunk, plane, place);
+        Ok(())
+    }
+
+    /// Copies unpacked rows of a chunk, the samples of `plane`, to the rows of the image.
+    pub fn copy_rows(&self, rows: &[u8], plane: usize, place: &mut [&mut [u8]]) {
         let form = &self.page.form;
         // Differences are added up in the machine's order.
         let order = match self.page.predictor {
             Some(_) => Order::NATIVE,
             None => self.page.order,
         };
-        for (out, row) in place.iter_mut().zip(chunk.chunks_exact(self.page.row())) {
+        for (out, row) in place.iter_mut().zip(rows.chunks_exact(self.page.row())) {
             if form.is_plain() {
                 out.copy_from_slice(&row[..out.len()]);
             } else {
                 packed::spread(row, out, form, order, plane, self.page.band);
             }
         }
-        Ok(())
     }
 }
 
 impl Page {
+    /// The planes whose samples the page has.
+    pub fn planes(&self) -> Range<usize> {
+        match (self.form.bands(), self.form.planar) {
+            (1, _) => 0..self.form.planes(),
+            (_, false) => 0..1,
+            (_, true) => self.band..self.band + 1,
+        }
+    }
+
     /// How the file stores samples that are not packed.
     pub fn encoding(&self) -> SampleEncoding {
         SampleEncoding {
