@@ -175,6 +175,9 @@ pub(crate) enum Verb {
         /// Decode each image and print its smallest and largest value
         #[arg(long)]
         range: bool,
+        /// Write a page with a small picture, the facts, a histogram and warnings for each image instead
+        #[arg(long, value_name = "SHEET.html", conflicts_with_all = ["json", "range"])]
+        html: Option<PathBuf>,
         /// The files of folders.
         #[command(flatten)]
         selection: Selection,

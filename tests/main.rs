@@ -125,6 +125,8 @@ mod rounding;
 mod schemas;
 /// One range for a set of files.
 mod series;
+/// The page of `info --html`.
+mod sheet;
 /// Signals, lost terminals and lost outputs.
 mod signals;
 /// Levels of vector instructions.

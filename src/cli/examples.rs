@@ -11,7 +11,8 @@ See gpuimg VERB --help for options and more examples.";
 pub const INFO: &str = "Examples:\n\
 \x20 gpuimg info scan.tif                            one line\n\
 \x20 gpuimg info in/ --json                          a JSON object for each image\n\
-\x20 gpuimg info --range dark.fits                   with its smallest and largest value";
+\x20 gpuimg info --range dark.fits                   with its smallest and largest value\n\
+\x20 gpuimg info in/ --html sheet.html               a page to look through, with pictures";
 
 pub const MERGE: &str = "Examples:\n\
 \x20 gpuimg merge parts -o all.hist                  every .hist file in a folder\n\

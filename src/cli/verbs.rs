@@ -59,8 +59,9 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             selection,
             json,
             range,
+            html,
             common,
-        } => info::run(inputs, selection, *json, *range, common),
+        } => info::run(inputs, selection, *json, *range, html.as_deref(), common),
         Verb::Merge {
             inputs,
             output,

@@ -1,4 +1,54 @@
-//! What the pages of `bench` and of `--stats` share.
+//! What the pages of `bench`, of `--stats` and of `info` share.
+
+use crate::os::fault::{self, Kind};
+use crate::os::name::Shown;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+/// A kind of page that replaces earlier pages of its kind, and no other file.
+#[derive(Clone, Copy, Debug)]
+pub struct PageKind {
+    /// The bytes at its beginning by which it is recognised.
+    pub mark: &'static str,
+    /// Its name in messages: `a --stats page`.
+    pub name: &'static str,
+}
+
+impl PageKind {
+    /// Refuses a page that would replace another file.
+    ///
+    /// # Errors
+    /// What to do instead.
+    pub fn check(&self, path: &Path) -> Result<()> {
+        let mut head = Vec::new();
+        let there = fault::metadata(path).is_ok_and(|about| about.is_file());
+        if there {
+            let file = fault::open(path).map_err(crate::os::reason::plain)?;
+            file.take(self.mark.len() as u64).read_to_end(&mut head)?;
+        }
+        ensure!(
+            !there || head == self.mark.as_bytes(),
+            "cannot write {}: it exists but is not {}: choose another name",
+            path.shown(),
+            self.name
+        );
+        Ok(())
+    }
+
+    /// Writes a page, which begins with the mark.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and those of `check`.
+    pub fn write(&self, path: &Path, page: &str) -> Result<()> {
+        self.check(path)?;
+        fault::point(Kind::Create, path)
+            .and_then(|()| fs::write(path, page))
+            .map_err(crate::os::reason::plain)
+            .with_context(|| format!("cannot write {}", path.shown()))
+    }
+}
 
 /// Text for an HTML page.
 pub fn escaped(text: &str) -> String {

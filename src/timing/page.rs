@@ -4,18 +4,17 @@
 
 use super::report::{Report, Track};
 use super::{Limit, START, Span, in_millis, millis};
-use crate::os::fault::{self, Kind};
-use crate::os::name::Shown;
-use crate::timing::html::{self, escaped};
-use anyhow::{Context, Result, ensure};
+use crate::timing::html::{self, PageKind, escaped};
+use anyhow::Result;
 use std::fmt::Write;
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What every page begins with: a page that does not is not replaced.
-const MARK: &str = "<!DOCTYPE html>\n<!-- gpuimg --stats -->";
+const KIND: PageKind = PageKind {
+    mark: "<!DOCTYPE html>\n<!-- gpuimg --stats -->",
+    name: "a --stats page",
+};
 
 /// The most spans that are drawn; a browser is slow with more.
 const MOST: usize = 20_000;
@@ -39,18 +38,7 @@ struct Lane<'a> {
 /// # Errors
 /// What to do instead.
 pub fn check(path: &Path) -> Result<()> {
-    let mut head = Vec::new();
-    let there = fault::metadata(path).is_ok_and(|about| about.is_file());
-    if there {
-        let file = fault::open(path).map_err(crate::os::reason::plain)?;
-        file.take(MARK.len() as u64).read_to_end(&mut head)?;
-    }
-    ensure!(
-        !there || head == MARK.as_bytes(),
-        "cannot write {}: it exists but is not a --stats page: choose another name",
-        path.shown()
-    );
-    Ok(())
+    KIND.check(path)
 }
 
 /// Writes the page of a finished run.
@@ -58,15 +46,11 @@ pub fn check(path: &Path) -> Result<()> {
 /// # Errors
 /// A file that cannot be written.
 pub fn write(report: &Report, path: &Path) -> Result<()> {
-    check(path)?;
-    fault::point(Kind::Create, path)
-        .and_then(|()| fs::write(path, page(report)))
-        .map_err(crate::os::reason::plain)
-        .with_context(|| format!("cannot write {}", path.shown()))
+    KIND.write(path, &page(report))
 }
 
 fn page(report: &Report) -> String {
-    let mut out = format!("{MARK}\n{}", html::head(&report.title, STYLE));
+    let mut out = format!("{}\n{}", KIND.mark, html::head(&report.title, STYLE));
     for device in report.device_lines() {
         let _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&device));
     }

@@ -1,6 +1,9 @@
 //! `info`: prints what each image is, from its header: size, sample type, pages, axes and metadata. A bad file is named, and
 //! the others are described.
 
+mod sheet;
+mod survey;
+
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Item;
 use crate::cli::print_error;
@@ -25,7 +28,7 @@ use std::path::{Path, PathBuf};
 const SCHEMA: u32 = 1;
 
 /// Prints a line or a JSON object for each image; with `range` the images are decoded, for their smallest and largest
-/// values.
+/// values. With `html` it writes a page about all of them instead.
 ///
 /// # Errors
 /// A wrong use, and standard output that cannot be written; a file that cannot be read is named and counted.
@@ -34,10 +37,14 @@ pub fn run(
     selection: &Selection,
     json: bool,
     range: bool,
+    html: Option<&Path>,
     common: &Common,
 ) -> Result<Outcome> {
     common.check()?;
     let found = inputs::collect(inputs, selection, &common.reading, None).map_err(usage)?;
+    if let Some(path) = html {
+        return sheet::write(&found, path, common);
+    }
     let mut outcome = Outcome::Done;
     for unread in &found.unread {
         print_error(&unread.error());
@@ -100,6 +107,23 @@ impl About {
 
     /// The line for people: `scan.tif: TIFF, 640×512 grey, 16 bits, 12 pages (C=2 Z=6), 1.2 MB`.
     fn line(&self, input: &Path) -> String {
+        format!("{}: {}", input.shown(), self.facts())
+    }
+
+    /// The format and the type of the samples: `TIFF, grey, 16 bits`.
+    fn type_text(&self) -> String {
+        let sign = if self.values().signed { ", signed" } else { "" };
+        let (kind, depth) = (self.shape.kind(), self.shape.depth);
+        format!("{}, {kind}, {depth}{sign}", self.format)
+    }
+
+    /// The bytes of the file, as a part of those of the samples of all pages if they are like the first.
+    fn share_of_samples(&self) -> f64 {
+        self.bytes as f64 / (self.shape.bytes() as f64 * self.pages as f64)
+    }
+
+    /// The facts in a line: `TIFF, 640×512 grey, 16 bits, 12 pages (C=2 Z=6), 1.2 MB`.
+    fn facts(&self) -> String {
         let mut parts = vec![self.format.to_string(), self.shape.to_string()];
         if self.values().signed {
             parts.push("signed".into());
@@ -129,7 +153,7 @@ impl About {
             few @ ..100_000 => format!("{few} bytes"),
             many => size(many),
         });
-        format!("{}: {}", input.shown(), parts.join(", "))
+        parts.join(", ")
     }
 
     fn json(&self, input: &Path) -> serde_json::Value {

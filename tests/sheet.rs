@@ -1,0 +1,181 @@
+//! The page of `info --html`: what is on it, and that names cannot change it.
+
+use crate::support::{Kind, Run, folder, image, placed, run};
+use gpuimg::internals::image::{Depth, Image};
+use std::fs;
+use std::path::Path;
+
+fn pgm(values: &[u16]) -> Vec<u8> {
+    let head = format!("P5 {} 1 65535\n", values.len()).into_bytes();
+    let samples = values.iter().flat_map(|value| value.to_be_bytes());
+    head.into_iter().chain(samples).collect()
+}
+
+/// The page for a folder `in`, and how the run ended.
+fn sheet(root: &Path) -> (String, Run) {
+    let done = run(root, &["info", "in", "--html", "sheet.html"], &[]);
+    let page = fs::read_to_string(root.join("sheet.html")).expect("a page");
+    (page, done)
+}
+
+/// The attributes of the files on the page, in order.
+fn attributes(page: &str, key: &str) -> Vec<Option<String>> {
+    let name = format!(" data-{key}=\"");
+    let files = page.split("<div class=\"file\"").skip(1);
+    let value = |file: &str| {
+        let head = file.split('>').next()?;
+        Some(head.split(&*name).nth(1)?.split('"').next()?.to_string())
+    };
+    files.map(value).collect()
+}
+
+fn some(values: &[&str]) -> Vec<Option<String>> {
+    values.iter().map(|value| Some(value.to_string())).collect()
+}
+
+#[test]
+fn a_page_has_the_facts_of_each_file() {
+    let root = folder(&[
+        ("in/a.pgm", &pgm(&[0, 100, 200, 300])),
+        ("in/b.pgm", &pgm(&[5, 5])),
+        ("in/bad.png", b"\x89PNG\r\n\x1a\n damaged"),
+        ("in/c.pgm", &pgm(&[65535, 1, 2])),
+    ]);
+    let (page, done) = sheet(root.path());
+    assert_eq!((done.code, &*done.stdout), (1, ""));
+    assert!(
+        done.stderr.contains("cannot read in/bad.png"),
+        "{}",
+        done.stderr
+    );
+    assert!(page.contains("<p>4 files, 1 that cannot be read, 2 with warnings.</p>"));
+    let none = || None::<String>;
+    let with_bad = |values: &[&str]| {
+        let mut all = some(values);
+        all.insert(2, none());
+        all
+    };
+    assert_eq!(
+        attributes(&page, "name"),
+        some(&["in/a.pgm", "in/b.pgm", "in/bad.png", "in/c.pgm"])
+    );
+    assert_eq!(attributes(&page, "min"), with_bad(&["0", "5", "1"]));
+    assert_eq!(attributes(&page, "max"), with_bad(&["300", "5", "65535"]));
+    assert_eq!(attributes(&page, "mean"), with_bad(&["150", "5", "21846"]));
+    assert_eq!(attributes(&page, "pixels"), with_bad(&["4", "2", "3"]));
+    assert_eq!(attributes(&page, "bytes"), with_bad(&["21", "17", "19"]));
+    assert_eq!(attributes(&page, "warnings"), with_bad(&["0", "1", "1"]));
+    assert!(page.contains("flat: all values are 5"));
+    assert!(page.contains("saturated: 33.3 % of the samples are 65535"));
+    assert!(page.contains("cannot be read: "));
+    assert_eq!(page.matches("src=\"data:image/jpeg;base64,").count(), 3);
+    // Whatever is loaded is on the page itself.
+    for word in [
+        "http:",
+        "https:",
+        "<link rel=\"stylesheet",
+        "@import",
+        "url(",
+    ] {
+        assert!(!page.contains(word), "{word}");
+    }
+    let (again, _) = sheet(root.path());
+    assert!(page == again);
+}
+
+/// Names with the characters of HTML, of attributes and of a script's end.
+#[test]
+fn names_are_text() {
+    let names = [
+        "in/<img src=x onerror=alert(1)>.pgm",
+        "in/\"><script>alert(2)<!--.pgm",
+        "in/' onload='alert(3).pgm",
+        "in/&lt;b&gt;.pgm",
+    ];
+    let files: Vec<(String, Vec<u8>)> = names
+        .iter()
+        .map(|name| (name.to_string(), pgm(&[1, 2])))
+        .chain([(
+            "in/<script>bad.png".to_string(),
+            b"\x89PNG\r\n\x1a\n".to_vec(),
+        )])
+        .collect();
+    let root = placed(&files);
+    let (page, _) = sheet(root.path());
+    assert_eq!(page.matches("<script>").count(), 1);
+    assert_eq!(page.matches("</script>").count(), 1);
+    assert_eq!(page.matches("<img ").count(), 4);
+    assert!(page.contains("&lt;img src=x onerror=alert(1)&gt;.pgm"));
+    assert!(page.contains("&amp;lt;b&amp;gt;.pgm"));
+    assert_eq!(attributes(&page, "name").len(), 5);
+    assert_eq!(page.matches("data-warnings=").count(), 4);
+}
+
+/// Six dark frames, of which one is brighter: by 40 times the usual difference.
+#[test]
+fn one_of_a_series_is_far_from_the_others() {
+    let frame = |level: u16| pgm(&[level, level + 100, level + 50, level + 50]);
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let levels = [1000, 1002, 998, 1001, 999, 1040];
+    let files: Vec<(String, Vec<u8>)> = names
+        .iter()
+        .zip(levels)
+        .map(|(name, level)| (format!("in/{name}.pgm"), frame(level)))
+        .collect();
+    let root = placed(&files);
+    let (page, done) = sheet(root.path());
+    assert_eq!((done.code, &*done.stderr), (0, ""));
+    assert_eq!(
+        attributes(&page, "warnings"),
+        some(&["0", "0", "0", "0", "0", "1"])
+    );
+    assert!(
+        page.contains("outlier: its mean is 1090, and the median of the folder is 1050.5"),
+        "{page}"
+    );
+}
+
+/// Pictures of every kind of pixel: floating point, colours, alpha, and shapes of one pixel.
+#[test]
+fn every_kind_of_image_has_a_picture() {
+    use crate::support::formats::{format, written};
+    let mut files = Vec::new();
+    for depth in [
+        Depth::Eight,
+        Depth::Sixteen,
+        Depth::ThirtyTwo,
+        Depth::Float,
+        Depth::Double,
+    ] {
+        for channels in 1..=4 {
+            for (width, height) in [(1, 1), (300, 2)] {
+                let page: Image = image(width, height, channels, depth, Kind::Narrow);
+                let file = written(format("tiff"), &[page], &Default::default()).expect("a file");
+                files.push((
+                    format!("in/{depth}_{channels}_{width}.tif").replace(' ', "_"),
+                    file,
+                ));
+            }
+        }
+    }
+    let count = files.len();
+    let root = placed(&files);
+    let (page, done) = sheet(root.path());
+    assert_eq!((done.code, &*done.stderr), (0, ""));
+    assert_eq!(page.matches("<img loading=\"lazy\"").count(), count);
+    assert!(!page.contains("class=\"error\""));
+}
+
+#[test]
+fn a_page_replaces_only_a_page() {
+    let root = folder(&[
+        ("in/a.pgm", &pgm(&[1, 2])),
+        ("sheet.html", b"<!DOCTYPE html>mine"),
+    ]);
+    let done = run(root.path(), &["info", "in", "--html", "sheet.html"], &[]);
+    assert_eq!(done.code, 1);
+    let words = "it exists but is not a page of info --html: choose another name";
+    assert!(done.stderr.contains(words), "{}", done.stderr);
+    let file = fs::read(root.path().join("sheet.html")).expect("file");
+    assert_eq!(file, b"<!DOCTYPE html>mine");
+}
