@@ -113,7 +113,7 @@ pub struct Reading {
     #[arg(long, value_name = "PLACES", conflicts_with = "pages")]
     pub axes: Option<Places>,
 
-    /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be), number of pages and number of bytes to skip
+    /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be; or a camera's pixel format such as mono12p or bayerrg8), number of pages and number of bytes to skip
     #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
     pub raw: Option<Headerless>,
 }

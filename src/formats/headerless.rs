@@ -1,4 +1,7 @@
-//! Samples without a header (`--raw`): the command line says what a header would.
+//! Samples without a header (`--raw`): the command line says what a header would. They have the types of arrays, or the pixel
+//! formats of cameras (`camera.rs`).
+
+mod camera;
 
 use super::format::{Decoder, Format};
 use super::raster::{Layout, RasterDecoder};
@@ -7,6 +10,7 @@ use crate::image::metadata::Metadata;
 use crate::image::{Depth, Shape};
 use crate::os::Source;
 use anyhow::{Result, bail, ensure};
+use camera::{CameraDecoder, PixelFormat};
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,13 +20,24 @@ pub struct Headerless {
     width: u64,
     height: u64,
     channels: usize,
-    depth: Depth,
-    signed: bool,
-    big_endian: bool,
+    samples: SampleType,
     /// The number of pages; without it the file is full of them.
     pages: Option<usize>,
     /// Bytes before the first sample.
     skip: u64,
+}
+
+/// How samples are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SampleType {
+    /// As an array has them.
+    Array {
+        depth: Depth,
+        signed: bool,
+        big_endian: bool,
+    },
+    /// As a camera sends them.
+    Camera(PixelFormat),
 }
 
 /// The names of the types of more than 8 bits without the byte order, and those of 8 bits; with the
@@ -72,17 +87,12 @@ impl FromStr for Headerless {
             return Err("width and height must not be 0".into());
         }
         let name = parts.next().unwrap_or_default();
-        let all = TYPES
-            .iter()
-            .flat_map(|kind| ORDERS.map(|order| (kind, order)));
-        let mut all =
-            all.map(|(kind, order)| (type_name(kind.0, kind.1, order), kind, order == ORDERS[1]));
-        let Some((_, &(_, depth, signed), big_endian)) = all.find(|(known, ..)| known == name)
-        else {
+        let samples = name.parse()?;
+        if channels > 1 && matches!(samples, SampleType::Camera(_)) {
             return Err(format!(
-                "unknown sample type '{name}': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be"
+                "'{name}' has one channel: write WIDTHxHEIGHT:{name}"
             ));
-        };
+        }
         let pages = match parts.next().map(number).transpose()? {
             Some(0) => return Err("0 pages".into()),
             pages => pages.map(|pages| pages as usize),
@@ -93,9 +103,7 @@ impl FromStr for Headerless {
                 width,
                 height,
                 channels,
-                depth,
-                signed,
-                big_endian,
+                samples,
                 pages,
                 skip,
             }),
@@ -103,15 +111,58 @@ impl FromStr for Headerless {
     }
 }
 
+impl FromStr for SampleType {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<SampleType, String> {
+        for (kind, depth, signed) in TYPES {
+            for order in ORDERS {
+                if type_name(kind, depth, order) == name {
+                    return Ok(SampleType::Array {
+                        depth,
+                        signed,
+                        big_endian: order == ORDERS[1],
+                    });
+                }
+            }
+        }
+        PixelFormat::named(name).map(SampleType::Camera).ok_or_else(|| {
+            format!(
+                "unknown sample type '{name}': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be, or a camera's pixel \
+                 format such as mono10, mono12p, mono12packed, bayerrg8 or bayerrg12p"
+            )
+        })
+    }
+}
+
+impl fmt::Display for SampleType {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match *self {
+            SampleType::Camera(format) => format.fmt(f),
+            SampleType::Array {
+                depth,
+                signed,
+                big_endian,
+            } => {
+                let is_own = |kind: &&(&str, Depth, bool)| (kind.1, kind.2) == (depth, signed);
+                let order = ORDERS[usize::from(big_endian)];
+                let kind = TYPES.iter().find(is_own);
+                f.write_str(&kind.map_or(String::new(), |kind| type_name(kind.0, depth, order)))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Headerless {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let own = (self.depth, self.signed);
-        let kind = TYPES
-            .iter()
-            .find(|(_, depth, signed)| (*depth, *signed) == own);
-        let order = ORDERS[usize::from(self.big_endian)];
-        let kind = kind.map_or(String::new(), |kind| type_name(kind.0, kind.1, order));
-        write!(f, "{}x{}x{}:{kind}", self.width, self.height, self.channels)?;
+        let Headerless {
+            width,
+            height,
+            channels,
+            samples,
+            ..
+        } = self;
+        write!(f, "{width}x{height}x{channels}:{samples}")?;
         if let Some(pages) = self.pages {
             write!(f, ":{pages}")?;
         }
@@ -137,8 +188,24 @@ impl Headerless {
             self.skip == 0 && self.pages.is_none_or(|pages| pages == 1),
             "--raw with pages or bytes to skip is for files: frames of a stream come one after the other"
         );
-        let shape = Shape::checked(self.width, self.height, self.channels, self.depth)?;
-        Ok(Layout::new(shape, 0).page_bytes())
+        self.bytes_of(self.shape()?)
+    }
+
+    /// The shape of a page in memory.
+    fn shape(&self) -> Result<Shape> {
+        let depth = match self.samples {
+            SampleType::Array { depth, .. } => depth,
+            SampleType::Camera(format) => format.depth(),
+        };
+        Shape::checked(self.width, self.height, self.channels, depth)
+    }
+
+    /// Bytes of a page of this shape in the file.
+    fn bytes_of(&self, shape: Shape) -> Result<u64> {
+        match self.samples {
+            SampleType::Array { .. } => Ok(Layout::new(shape, 0).page_bytes()),
+            SampleType::Camera(format) => format.bytes(shape.pixels()),
+        }
     }
 
     /// A decoder for a file of such samples.
@@ -146,10 +213,12 @@ impl Headerless {
     /// # Errors
     /// A file that is too short, or whose length does not tell how many pages it has.
     pub fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
-        let shape = Shape::checked(self.width, self.height, self.channels, self.depth)?;
-        let mut layout = Layout::new(shape, self.skip);
-        let (there, page) = (source.len().saturating_sub(self.skip), layout.page_bytes());
-        layout.pages = match self.pages {
+        let shape = self.shape()?;
+        let (there, page) = (
+            source.len().saturating_sub(self.skip),
+            self.bytes_of(shape)?,
+        );
+        let pages = match self.pages {
             Some(pages) => pages,
             None => {
                 ensure!(
@@ -160,12 +229,30 @@ impl Headerless {
                 usize::try_from(there / page)?.max(1)
             }
         };
-        layout.order = Order::new(self.big_endian);
-        layout.toggled = self.signed;
+        let (order, signed) = match self.samples {
+            SampleType::Array {
+                signed, big_endian, ..
+            } => (Order::new(big_endian), signed),
+            SampleType::Camera(_) => (Order::Little, false),
+        };
+        let mut layout = Layout {
+            pages,
+            order,
+            toggled: signed,
+            ..Layout::new(shape, self.skip)
+        };
         layout.metadata = Metadata {
-            signed: self.signed,
+            signed,
             ..Metadata::default()
         };
+        if let SampleType::Camera(format) = self.samples {
+            layout.metadata = format.metadata();
+            if format.is_packed() {
+                return Ok(Box::new(CameraDecoder::new(
+                    source, format, layout, damaged,
+                )?));
+            }
+        }
         Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
     }
 }

@@ -1,6 +1,10 @@
 //! `--raw`: samples without a header.
 
-use crate::support::{folder, run};
+use crate::support::formats::read;
+use crate::support::{Numbers, folder, run};
+use gpuimg::internals::image::Samples;
+use gpuimg::internals::image::metadata::{Metadata, Own, Value};
+use std::fs;
 
 /// Every type, by its totals: the first sample, the last and their sum tell order and sign.
 #[test]
@@ -84,7 +88,22 @@ fn pages_channels_and_what_is_wrong() {
         (
             "sum a.bin --raw 5x4:f32",
             2,
-            "unknown sample type 'f32': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be",
+            "unknown sample type 'f32': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be, or a camera's pixel format",
+        ),
+        (
+            "sum a.bin --raw 5x4x3:mono8",
+            2,
+            "'mono8' has one channel: write WIDTHxHEIGHT:mono8",
+        ),
+        (
+            "sum a.bin --raw 5x4:mono12p:3",
+            1,
+            "truncated at byte 60 of 90",
+        ),
+        (
+            "sum a.bin --raw 9999999999x99999999:mono10p",
+            1,
+            "truncated at byte 60",
         ),
         ("sum a.bin --raw 5:u8", 2, "expected WIDTHxHEIGHT"),
         ("sum a.bin --raw 5x4x5:u8", 2, "expected WIDTHxHEIGHT"),
@@ -106,4 +125,217 @@ fn pages_channels_and_what_is_wrong() {
     }
     let verified = run(root.path(), &["sum", "a.tif", "--json"], &[]);
     assert_eq!(verified.stdout.lines().count(), 5, "{}", verified.stdout);
+}
+
+/// The pixels and the metadata that `--raw` gives of a file, through a TIFF.
+fn camera(file: &[u8], raw: &str) -> (Vec<u16>, Metadata) {
+    let root = folder(&[("a.bin", file)]);
+    let done = run(
+        root.path(),
+        &["convert", "a.bin", "b.tif", "--raw", raw],
+        &[],
+    );
+    assert_eq!((done.code, &*done.stderr), (0, ""), "{raw}");
+    let (image, metadata, _) =
+        read(&fs::read(root.path().join("b.tif")).expect("file")).expect("an image");
+    let values = match image.samples() {
+        Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
+        Samples::U16(samples) => samples.to_vec(),
+        _ => panic!("{raw}"),
+    };
+    (values, metadata)
+}
+
+/// Three pixels a row: the second row begins within a byte. Packed by hand, as PFNC and GigE Vision draw it.
+#[test]
+fn camera_pixels_by_hand() {
+    let values = [0x3A5, 0x012, 0x3FF, 0x200, 0x155, 0x0AA];
+    for (raw, file) in [
+        (
+            "3x2:mono10p",
+            &[0xA5, 0x4B, 0xF0, 0x3F, 0x80, 0x55, 0xA9, 0x02][..],
+        ),
+        (
+            "3x2:mono10packed",
+            &[0xE9, 0x21, 0x04, 0xFF, 0x03, 0x80, 0x55, 0x21, 0x2A],
+        ),
+        (
+            "3x2:mono12p",
+            &[0xA5, 0x23, 0x01, 0xFF, 0x03, 0x20, 0x55, 0xA1, 0x0A],
+        ),
+        (
+            "3x2:mono12packed",
+            &[0x3A, 0x25, 0x01, 0x3F, 0x0F, 0x20, 0x15, 0xA5, 0x0A],
+        ),
+        (
+            "3x2:mono10",
+            b"\xA5\x03\x12\x00\xFF\x03\x00\x02\x55\x01\xAA\x00",
+        ),
+        (
+            "3x2:mono16",
+            b"\xA5\x03\x12\x00\xFF\x03\x00\x02\x55\x01\xAA\x00",
+        ),
+        (
+            "3x2:Mono12",
+            b"\xA5\x03\x12\x00\xFF\x03\x00\x02\x55\x01\xAA\x00",
+        ),
+    ] {
+        let (found, metadata) = camera(file, raw);
+        assert_eq!(found, values, "{raw}");
+        let most = match raw {
+            _ if raw.contains("10") => Some(1023),
+            _ if raw.contains("12") => Some(4095),
+            _ => None,
+        };
+        assert_eq!(metadata.maxval, most, "{raw}");
+    }
+    // Two pages of three pixels each, after two bytes: a page ends with its last byte.
+    let file = [
+        0, 0, 0xA5, 0x23, 0x01, 0xFF, 0x03, 0x00, 0x52, 0x15, 0xAA, 0x00,
+    ];
+    let root = folder(&[("a.bin", &file)]);
+    for (page, sum) in [("1", 0x3A5 + 0x012 + 0x3FF), ("2", 0x200 + 0x155 + 0x0AA)] {
+        let args = [
+            "sum",
+            "a.bin",
+            "--json",
+            "--raw",
+            "3x1:mono12p+2",
+            "--pages",
+            page,
+        ];
+        let done = run(root.path(), &args, &[]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let found: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+        assert_eq!(found["sum"], sum, "page {page}");
+    }
+}
+
+/// The colours of the filters are in the fields of TIFF/EP: 0 red, 1 green, 2 blue.
+#[test]
+fn the_filters_of_a_camera_are_kept() {
+    for (name, colours) in [
+        ("bayerrg8", [0, 1, 1, 2]),
+        ("bayergr8", [1, 0, 2, 1]),
+        ("bayergb8", [1, 2, 0, 1]),
+        ("BayerBG8", [2, 1, 1, 0]),
+    ] {
+        let (found, metadata) = camera(&[1, 2, 3, 4], &format!("2x2:{name}"));
+        assert_eq!(found, [1, 2, 3, 4]);
+        let Own::Tiff { fields, .. } = metadata.own else {
+            panic!("{name}: no fields");
+        };
+        let bytes = |tag| {
+            let field = fields.iter().find(|field| field.tag == tag)?;
+            match &field.value {
+                Value::Bytes(bytes) => Some(bytes.clone()),
+                Value::Directory(_) => None,
+            }
+        };
+        assert_eq!(bytes(33422), Some(colours.to_vec()), "{name}");
+        assert_eq!(bytes(33421), Some(vec![2, 0, 2, 0]), "{name}");
+    }
+}
+
+/// Every packing, in sizes that threads share, against a writer of single bits.
+#[test]
+fn packed_pixels_of_any_size() {
+    let mut cases = 0;
+    for (width, height) in [(1, 1), (3, 1), (5, 3), (131, 257)] {
+        for (name, bits, pairs) in [
+            ("mono10p", 10, false),
+            ("mono12p", 12, false),
+            ("bayerrg14p", 14, false),
+            ("mono10packed", 10, true),
+            ("bayergb12packed", 12, true),
+        ] {
+            let mut numbers = Numbers::new(width * 7 + height);
+            let count = (width * height) as usize;
+            let values: Vec<u16> = (0..count)
+                .map(|_| (numbers.next() >> 20) as u16 & ((1 << bits) - 1))
+                .collect();
+            let step = if pairs { 12 } else { bits };
+            let mut file = vec![0u8; (count * step).div_ceil(8)];
+            for (i, value) in values.iter().enumerate() {
+                for bit in 0..bits {
+                    // The place of a bit: in a stream the next one; in a pair the upper eight in a byte of their own.
+                    let low = bits - 8;
+                    let place = match pairs {
+                        false => i * bits + bit,
+                        true if bit >= low => (i / 2 * 3 + i % 2 * 2) * 8 + bit - low,
+                        true => (i / 2 * 3 + 1) * 8 + i % 2 * 4 + bit,
+                    };
+                    file[place / 8] |= ((value >> bit & 1) as u8) << (place % 8);
+                }
+            }
+            let (found, _) = camera(&file, &format!("{width}x{height}:{name}"));
+            assert!(found == values, "{width} × {height}, {name}");
+            cases += 1;
+        }
+    }
+    assert_eq!(cases, 20);
+}
+
+/// A folder of frames, scaled from their ten bits.
+#[test]
+fn a_folder_of_camera_frames() {
+    let root = folder(&[
+        ("in/1.raw", &[0xA5, 0x4B, 0xF0, 0x3F, 0x80]),
+        ("in/2.raw", &[0xFF, 0x03, 0x00, 0x00, 0x00]),
+    ]);
+    let args = [
+        "normalize",
+        "in",
+        "out",
+        "--raw",
+        "4x1:mono10p",
+        "--range",
+        "0:1023",
+        "--format",
+        "npy",
+    ];
+    let done = run(root.path(), &args, &[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let found = read(&fs::read(root.path().join("out/2.npy")).expect("file"))
+        .expect("an image")
+        .0;
+    assert_eq!(found.samples(), &Samples::U16(vec![65535, 0, 0, 0].into()));
+    let args = [
+        "convert",
+        "in/1.raw",
+        "a.npy",
+        "--raw",
+        "4x1:mono10p",
+        "--depth",
+        "8",
+    ];
+    assert_eq!(run(root.path(), &args, &[]).code, 0);
+    let found = read(&fs::read(root.path().join("a.npy")).expect("file"))
+        .expect("an image")
+        .0;
+    // 933, 18, 1023 and 512 of 1023.
+    assert_eq!(found.samples(), &Samples::U8(vec![233, 4, 255, 128].into()));
+}
+
+/// With --keep-going, what is missing of a page is 0.
+#[test]
+fn a_cut_camera_frame() {
+    let root = folder(&[("a.bin", &[0xA5, 0x4B, 0xF0])]);
+    let args = ["convert", "a.bin", "a.npy", "--raw", "4x1:mono10p"];
+    let done = run(root.path(), &args, &[]);
+    assert_eq!(done.code, 1);
+    assert!(
+        done.stderr.contains("truncated at byte 3 of 5"),
+        "{}",
+        done.stderr
+    );
+    let done = run(root.path(), &[&args[..], &["--keep-going"]].concat(), &[]);
+    assert_eq!(done.code, 1);
+    let found = read(&fs::read(root.path().join("a.npy")).expect("file"))
+        .expect("an image")
+        .0;
+    assert_eq!(
+        found.samples(),
+        &Samples::U16(vec![0x3A5, 0x012, 0x00F, 0].into())
+    );
 }
