@@ -102,6 +102,10 @@ impl Operation for SetRange<'_> {
         self.op.check_shape(shape)
     }
 
+    fn gpu_obstacle(&self, shape: &Shape) -> Option<&'static str> {
+        self.op.gpu_obstacle(shape)
+    }
+
     fn check_types(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             self.pixel_type.values == types.read,
