@@ -40,6 +40,8 @@ mod command;
 mod contract;
 /// Regions: their metadata, and that only they are decoded.
 mod crop;
+/// Curves, zscale and screen transfer functions.
+mod curves;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
 /// What the documents name exists.

@@ -354,6 +354,9 @@ impl<'a> Plan<'a> {
         if mixes_rows(step.op) {
             return Err("it moves pixels from row to row");
         }
+        if step.op.properties().statistic == Statistic::Sampled {
+            return Err("its range depends on the positions of its samples");
+        }
         if needs_all_wide_samples(step.op, &shape) {
             return Err("these options need all 32-bit samples at once");
         }

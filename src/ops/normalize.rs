@@ -7,14 +7,19 @@
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
 //! The range is the minimum and maximum of the samples, or two of their percentiles (`--clip`), or is
 //! given. Values of `--ignore` do not count in it.
+//! `--curve` changes the values between both scales (`curve`). `--range zscale` and `stf` have their own modules.
 //! Alpha is not measured and does not change. A flat channel (d = 0) keeps its values. The same formula
 //! converts 32-bit samples to 16 or 8 bits (`wide`).
 
+mod curve;
+mod curve_tables;
 mod lanes;
 mod narrow;
 mod range;
 mod scale;
+mod stf;
 mod wide;
+mod zscale;
 
 use super::clip::Clip;
 use super::counts::Counts;
@@ -26,15 +31,18 @@ use crate::image::metadata::{Diagnostics, Effect};
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Shape, Values};
 use anyhow::{Result, anyhow, bail, ensure};
+pub use curve::Curve;
+use curve_tables::CurveTables;
 use narrow::{BoundNormalize, RangeSource};
 pub use range::{InputRange, Range};
+pub use zscale::Sampled;
 
 /// Scale the range of values to the full depth, correctly rounded
 #[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Normalize {
-    /// Use this input range instead of the image's minimum and maximum; values outside are clamped. Signed images have signed values. auto-window uses the window stored in each file (DICOM)
-    #[arg(long, value_name = "MIN:MAX|auto-window", allow_hyphen_values = true, conflicts_with_all = ["range_from", "across"])]
+    /// Use this input range instead of the image's minimum and maximum; values outside are clamped. Signed images have signed values. auto-window uses the window stored in each file (DICOM). zscale and stf measure each image as astropy's ZScaleInterval and Siril's autostretch do
+    #[arg(long, value_name = "MIN:MAX|auto-window|zscale|stf", allow_hyphen_values = true, conflicts_with_all = ["range_from", "across"])]
     pub range: Option<InputRange>,
 
     /// Use this window as the input range: WIDTH values around CENTER, as for CT images
@@ -45,6 +53,11 @@ pub struct Normalize {
     /// Scale to this output range instead of the full depth (0:65535, or 0:255 for 8 bits; -32768:32767 or -128:127 for signed images)
     #[arg(long, value_name = "LO:HI", allow_hyphen_values = true, value_parser = Range::parse_output)]
     pub to: Option<Range>,
+
+    /// Change the values x between both ranges, 0 to 1: gamma:G is x^(1/G), asinh:A (default 0.1) is asinh(x/A)/asinh(1/A), log is ln(1000x+1)/ln(1001)
+    #[arg(long, value_name = "gamma:G|asinh[:A]|log")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
 
     /// Replace NaN and infinite samples with this value; they do not count in the range. Without this option they are refused
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
@@ -93,6 +106,9 @@ impl Verb for Normalize {
 \x20 gpuimg normalize --clip 0.1:99.9 in.tif out.tif   ignore outliers\n\
 \x20 gpuimg normalize --range 400:3700 in.tif out.tif  use a fixed input range\n\
 \x20 gpuimg normalize --window 40:400 ct.tif ct.png    use a CT window\n\
+\x20 gpuimg normalize --range zscale sky.fits sky.png  as astropy's ZScaleInterval\n\
+\x20 gpuimg normalize --range stf sky.fits stf.png     as Siril's autostretch\n\
+\x20 gpuimg normalize --curve gamma:2 in.tif out.tif   brighten dark values\n\
 \x20 gpuimg normalize --ignore 0 in.tif out.tif        ignore no-data pixels\n\
 \x20 gpuimg normalize series/ out/ --across            use one range for all\n\
 \x20 gpuimg normalize - - --format png < in.tif > out.png";
@@ -174,7 +190,9 @@ impl Operation for Normalize {
     fn properties(&self) -> Properties {
         let clip = self.clip.unwrap_or(Clip::NONE);
         let statistic = match self.range {
-            Some(_) => Statistic::None,
+            Some(InputRange::Values(_) | InputRange::Window) => Statistic::None,
+            Some(InputRange::Zscale) => Statistic::Sampled,
+            Some(InputRange::Stf) => Statistic::Percentiles(Clip::NONE, false),
             // A histogram is slower than min/max, but min/max cannot ignore values.
             None if self.clip.is_some() || !self.ignore.is_empty() => {
                 Statistic::Percentiles(clip, self.per_channel)
@@ -184,7 +202,11 @@ impl Operation for Normalize {
         Properties {
             wide_samples: true,
             statistic,
-            scope: self.scope,
+            scope: match self.range {
+                // Its samples are those of one image.
+                Some(InputRange::Zscale) => Scope::Page,
+                _ => self.scope,
+            },
             per_channel: self.per_channel,
             ..Properties::new(Normalize::NAME, Access::Pointwise, Effect::Values)
         }
@@ -214,6 +236,14 @@ impl Operation for Normalize {
     }
 
     fn gpu_obstacle(&self, shape: &Shape) -> Option<&'static str> {
+        if self.curve.is_some() {
+            return Some("the GPU does not support --curve");
+        }
+        match self.range {
+            Some(InputRange::Zscale) => return Some("the GPU does not support --range zscale"),
+            Some(InputRange::Stf) => return Some("the GPU does not support --range stf"),
+            Some(InputRange::Values(_) | InputRange::Window) | None => {}
+        }
         if !self.ignore.is_empty() && shape.depth.is_wide() {
             return Some("the GPU does not support --ignore for 32-bit samples");
         }
@@ -239,6 +269,27 @@ impl Operation for Normalize {
                 "--ignore {number} is not a whole number, but the samples are integers"
             );
         }
+        if self.range == Some(InputRange::Stf) {
+            ensure!(
+                self.curve.is_none(),
+                "--range stf has a curve of its own: remove --curve {}",
+                self.curve.unwrap_or(Curve::Log)
+            );
+            ensure!(
+                !types.read.depth.is_wide(),
+                "--range stf supports 8 and 16 bits, but its samples are {}: use --range zscale with --curve asinh",
+                types.read.depth
+            );
+        }
+        if self.undo {
+            let curve = match self.range {
+                Some(InputRange::Stf) => Some("--range stf".into()),
+                _ => self.curve.map(|curve| format!("--curve {curve}")),
+            };
+            if let Some(curve) = curve {
+                bail!("restore cannot undo {curve}: remove it or --undo");
+            }
+        }
         ensure!(
             !self.undo || types.read.depth != Depth::Double,
             "--undo cannot store ranges of 64-bit floating point: convert to 32 bits first (NumPy: astype('float32'))"
@@ -260,8 +311,20 @@ impl Operation for Normalize {
         }
         let (colours, per_channel) = (types.colours(), self.per_channel);
         let (mut warnings, mut inside) = (Vec::new(), false);
+        let mut curve = self.curve;
         let (ranges, depth, measured) = match (self.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.samples(read)], read.depth, false),
+            (None, Statistics::Sampled(sampled)) => {
+                let step = read.depth.steps(types.depth);
+                let (range, warning) = zscale_of_integers(sampled, read, step.into());
+                warnings.extend(warning);
+                (vec![range.map(|sample| sample as u16)], types.depth, false)
+            }
+            (None, Statistics::Histogram(counts)) if self.range == Some(InputRange::Stf) => {
+                let (range, midtones) = stf::range_and_midtones(counts);
+                curve = Some(midtones);
+                (vec![range], counts.depth, false)
+            }
             (None, Statistics::MinMax(extremes)) => {
                 (extremes.ranges(colours, per_channel), extremes.depth, true)
             }
@@ -276,6 +339,7 @@ impl Operation for Normalize {
                     op: self,
                     types,
                     ranges: RangeSource::OnDevice(extremes),
+                    tables: CurveTables::new(curve),
                 }));
             }
             (None, Statistics::None | Statistics::Wide(_)) => bail!("the range was not measured"),
@@ -293,6 +357,7 @@ impl Operation for Normalize {
                 inside: inside || measured,
                 warnings,
             },
+            tables: CurveTables::new(curve),
         }))
     }
 }
@@ -303,9 +368,15 @@ impl Normalize {
     /// # Errors
     /// The window of the file is requested, but it has none.
     fn range(&self, types: &SampleTypes) -> Result<Option<Range>> {
-        self.range
-            .map(|range| range.resolve(types.window))
-            .transpose()
+        match self.range {
+            Some(range) => range.resolve(types.window),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the range that was used is printed without `--verbose`.
+    fn announces(&self) -> bool {
+        self.auto || matches!(self.range, Some(InputRange::Zscale | InputRange::Stf))
     }
 
     /// The range of output samples.
@@ -373,6 +444,24 @@ impl Normalize {
 
 /// The warning if `--ignore` excludes all samples.
 const ALL_IGNORED: &str = "--ignore excludes every sample";
+
+/// The range that zscale measures in integers, each end rounded to a sample in memory that `step` samples of the file make;
+/// if that is a single one, the range of the measured samples, with a warning.
+fn zscale_of_integers(sampled: &Sampled, read: Values, step: u64) -> (MinMax<u64>, Option<String>) {
+    let whole = sampled.extremes().unwrap_or(MinMax::one(0));
+    let range = sampled.range(|sample| (sample / step) as f64);
+    let range = range.map(|range| range.map(|end| (end + 0.5).floor() as u64 * step));
+    match range {
+        Some(range) if range.min < range.max || whole.min == whole.max => (range, None),
+        _ => {
+            let [at, min, max] = [range.unwrap_or(whole).min, whole.min, whole.max]
+                .map(|sample| read.number(sample / step));
+            let warning =
+                format!("zscale finds only the value {at}, so the range {min}:{max} is used");
+            (whole, Some(warning))
+        }
+    }
+}
 
 /// The name of a channel in messages, given the number of channels with their own range.
 fn channel_description(channel: usize, channels: usize) -> String {

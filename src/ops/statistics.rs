@@ -4,6 +4,7 @@
 use super::clip::Clip;
 use super::counts::Counts;
 use super::extremes::{DeviceExtremes, Extremes};
+use super::normalize::Sampled;
 use super::{DeviceImage, Join, wide};
 use crate::gpu::Work;
 use crate::gpu::job::Job;
@@ -22,6 +23,8 @@ pub enum Statistic {
     /// The samples at two percentiles, of each colour channel or of all together. For 8 and 16 bits this is a
     /// histogram, which has the percentiles of any set of channels; for 32 bits, the two samples.
     Percentiles(Clip, bool),
+    /// A thousand samples, in order of size. On the CPU alone.
+    Sampled,
 }
 
 /// A measured statistic.
@@ -37,6 +40,8 @@ pub enum Statistics {
     OtherHistogram(Counts),
     /// Two 32-bit samples of each channel: the extremes, or percentiles.
     Wide(wide::Extremes),
+    /// A thousand samples.
+    Sampled(Sampled),
     /// The smallest and the largest sample, still in the memory of the GPU that measures them: the
     /// host can queue the operation that uses them without waiting.
     OnDevice(DeviceExtremes),
@@ -47,14 +52,18 @@ impl Statistic {
     pub fn work(self, shape: &Shape) -> Work {
         match self {
             Statistic::None => Work::default(),
-            Statistic::MinMax => Work::moving(shape.bytes()),
+            Statistic::MinMax | Statistic::Sampled => Work::moving(shape.bytes()),
             Statistic::Percentiles(..) => Counts::work(shape),
         }
     }
 
     /// Whether the statistics of bands of an image of this shape cannot be merged.
     pub fn needs_whole_image(self, shape: &Shape) -> bool {
-        matches!(self, Statistic::Percentiles(..)) && shape.depth.is_wide()
+        match self {
+            Statistic::None | Statistic::MinMax => false,
+            Statistic::Percentiles(..) => shape.depth.is_wide(),
+            Statistic::Sampled => true,
+        }
     }
 
     /// The definition: serial and simple.
@@ -67,6 +76,7 @@ impl Statistic {
             (Statistic::Percentiles(clip, each), true) => {
                 Statistics::Wide(wide::Extremes::percentiles_naively(image, clip, each))
             }
+            (Statistic::Sampled, _) => Statistics::Sampled(Sampled::naive(image)),
         }
     }
 
@@ -82,6 +92,7 @@ impl Statistic {
             (Statistic::Percentiles(clip, each), true) => {
                 Statistics::Wide(wide::Extremes::percentiles(image, clip, each, timeline))
             }
+            (Statistic::Sampled, _) => Statistics::Sampled(Sampled::cpu(image, timeline)),
         }
     }
 
@@ -98,6 +109,7 @@ impl Statistic {
                 Statistics::Wide(wide::on_gpu::percentiles(image, clip, each, job)?)
             }
             Statistic::Percentiles(..) => Statistics::Histogram(Counts::on_gpu(image, job)?),
+            Statistic::Sampled => bail!("internal error: a GPU was to select samples"),
         })
     }
 }

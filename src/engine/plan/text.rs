@@ -41,6 +41,7 @@ impl Plan<'_> {
                 Statistic::None => continue,
                 Statistic::MinMax => "minimum and maximum",
                 Statistic::Percentiles(..) => "percentiles",
+                Statistic::Sampled => "1000 samples",
             };
             // Where nothing has been measured yet, as for a dry run, the pages of a stack will share it too.
             let is_shared = step.statistics.is_some()

@@ -1,5 +1,6 @@
 //! Normalize bound to its ranges, for samples of 8 and 16 bits.
 
+use super::CurveTables;
 use super::lanes::{ScaleLanes, scale_all};
 use super::scale::Scale;
 use super::{Normalize, channel_description};
@@ -19,6 +20,7 @@ pub(super) struct BoundNormalize<'a> {
     pub op: &'a Normalize,
     pub types: SampleTypes,
     pub ranges: RangeSource<'a>,
+    pub tables: CurveTables,
 }
 
 /// The ranges, on the host or in device memory.
@@ -46,18 +48,14 @@ impl BoundNormalize<'_> {
         }
     }
 
-    /// The scale of each channel: the identity for alpha and for flat channels.
-    fn scales(&self) -> Result<Vec<Scale>> {
+    /// The scale of each channel: none for alpha and for flat channels.
+    fn scales(&self) -> Result<Vec<Option<Scale>>> {
         let ranges = self.ranges().context("the range is still on the GPU")?;
         let MinMax { min: lo, max: hi } = self.op.target(self.types.written);
         let scale = |channel: usize| {
             // One range may serve all colours.
             let MinMax { min, max } = *ranges.get(channel).unwrap_or(&ranges[0]);
-            if channel < self.types.colours() && min < max {
-                Scale { min, max, lo, hi }
-            } else {
-                Scale::IDENTITY
-            }
+            (channel < self.types.colours() && min < max).then_some(Scale { min, max, lo, hi })
         };
         Ok((0..self.types.channels).map(scale).collect())
     }
@@ -90,7 +88,7 @@ impl Bound for BoundNormalize<'_> {
         let (shape, scales) = (image.shape(), self.scales()?);
         let scaled = (0..shape.samples()).map(|i| {
             let sample = image.samples().at(i) as u16;
-            scales[i % shape.channels].exact(sample).into()
+            self.tables.exact(scales[i % shape.channels], sample).into()
         });
         let samples = samples_from(shape.depth, scaled);
         Ok(OpResult::Image(Image::new(shape, samples)))
@@ -98,6 +96,16 @@ impl Bound for BoundNormalize<'_> {
 
     fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let scales = self.scales()?;
+        if self.tables.has_curve() {
+            timeline.host("curve", 2 * image.shape().bytes() as u64, || {
+                self.tables.apply(&mut image, &scales);
+            });
+            return Ok(OpResult::Image(image));
+        }
+        let scales = scales.into_iter();
+        let scales: Vec<Scale> = scales
+            .map(|scale| scale.unwrap_or(Scale::IDENTITY))
+            .collect();
         if scales.iter().any(|&scale| scale != Scale::IDENTITY) {
             let lanes = ScaleLanes::new(&scales);
             timeline.host("scale", 2 * image.shape().bytes() as u64, || {
@@ -147,7 +155,7 @@ impl Bound for BoundNormalize<'_> {
         };
         let mut summary = Summary {
             warnings: warnings.clone(),
-            announces: self.op.auto,
+            announces: self.op.announces(),
             stretch: self.op.undo.then(|| self.record(ranges, *inside)).flatten(),
             ..Summary::default()
         };

@@ -28,13 +28,33 @@ pub enum InputRange {
     /// The display window of each file (DICOM's WindowCenter and WindowWidth).
     #[serde(serialize_with = "auto_window")]
     Window,
+    /// The range that `zscale` measures.
+    #[serde(serialize_with = "zscale")]
+    Zscale,
+    /// The range and the midtones that `stf` measures.
+    #[serde(serialize_with = "stf")]
+    Stf,
 }
 
 /// The value of `--range` for the window of the file.
 const AUTO_WINDOW: &str = "auto-window";
 
+/// The value of `--range` for the range of astropy's ZScaleInterval.
+const ZSCALE: &str = "zscale";
+
+/// The value of `--range` for a screen transfer function.
+const STF: &str = "stf";
+
 fn auto_window<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(AUTO_WINDOW)
+}
+
+fn zscale<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(ZSCALE)
+}
+
+fn stf<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(STF)
 }
 
 impl From<Range> for InputRange {
@@ -49,17 +69,19 @@ impl FromStr for InputRange {
     fn from_str(text: &str) -> Result<InputRange, String> {
         match text {
             AUTO_WINDOW => Ok(InputRange::Window),
+            ZSCALE => Ok(InputRange::Zscale),
+            STF => Ok(InputRange::Stf),
             _ => text.parse().map(InputRange::Values),
         }
     }
 }
 
 impl InputRange {
-    /// The range for a file with this window.
+    /// The range for a file with this window; `None` if it is measured.
     ///
     /// # Errors
     /// A file without a window, where that is asked for.
-    pub(super) fn resolve(self, window: Option<(i64, i64)>) -> Result<Range> {
+    pub(super) fn resolve(self, window: Option<(i64, i64)>) -> Result<Option<Range>> {
         let window = || {
             let (min, max) = window.context(
                 "the file stores no window for --range auto-window, unlike DICOM (use --range MIN:MAX)",
@@ -68,8 +90,9 @@ impl InputRange {
             Ok(Range { min, max })
         };
         match self {
-            InputRange::Values(range) => Ok(range),
-            InputRange::Window => window(),
+            InputRange::Values(range) => Ok(Some(range)),
+            InputRange::Window => window().map(Some),
+            InputRange::Zscale | InputRange::Stf => Ok(None),
         }
     }
 }

@@ -1,14 +1,24 @@
 //! `normalize` for 32- and 64-bit samples, which become unsigned samples of 16 or 8 bits.
+//!
+//! Before a curve, values are scaled to 0…65535 and rounded, whatever the output range is. The curve of these samples
+//! is the one of 16-bit samples with the range 0:65535.
 
-use super::{ALL_IGNORED, Normalize, channel_description, clip_collapsed};
+use super::scale::Scale as NarrowScale;
+use super::{
+    ALL_IGNORED, CurveTables, Normalize, Sampled, channel_description, clip_collapsed,
+    zscale_of_integers,
+};
 use crate::gpu::job::Job;
 use crate::image::metadata::{Held, Stretch};
-use crate::image::{Depth, Image, Samples, Shape, number};
+use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::ops::clip::Clip;
 use crate::ops::wide::extremes::Collapsed;
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{self, Extremes, check_finite, double, on_gpu};
-use crate::ops::{Bound, DeviceImage, MinMax, OpResult, SampleTypes, Statistics, Summary};
+use crate::ops::{
+    Bound, DeviceImage, MinMax, OpResult, SampleTypes, Statistics, Summary, never_wide,
+    samples_from,
+};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use rayon::prelude::*;
@@ -42,8 +52,50 @@ pub(super) struct BoundNormalize<'a> {
     kept: OnceLock<Kept>,
     /// Whether all samples are known to lie in their range.
     inside: bool,
+    /// Warnings from the measurement.
+    warnings: Vec<String>,
+    tables: CurveTables,
     /// Whether all are whole numbers, once that has been checked.
     integers: OnceLock<bool>,
+}
+
+/// The range of 16-bit samples to which values are scaled before a curve.
+const BEFORE_CURVE: MinMax<u16> = MinMax {
+    min: 0,
+    max: u16::MAX,
+};
+
+/// The range that zscale measures, as samples in memory: of floating point, the nearest numbers. Without a finite sample, all
+/// are replaced.
+fn zscale(
+    sampled: &Sampled,
+    read: Values,
+    replacement: Option<u64>,
+) -> (MinMax<u64>, Option<String>) {
+    let Some(range) = sampled.range(|sample| read.number(sample).as_f64()) else {
+        return (MinMax::one(replacement.unwrap_or(0)), None);
+    };
+    match read.depth {
+        Depth::Double => (range.map(|end| number::key64(end.to_bits())), None),
+        Depth::Float => {
+            let key = |end: f64| number::key((end as f32).to_bits()).into();
+            (range.map(key), None)
+        }
+        _ => zscale_of_integers(sampled, read, 1),
+    }
+}
+
+/// An image of 16-bit samples that are within 0…255 as one of 8 bits.
+fn as_bytes(image: &Image) -> Image {
+    let shape = Shape {
+        depth: Depth::Eight,
+        ..image.shape()
+    };
+    let samples: Vec<u8> = match image.samples() {
+        Samples::U16(samples) => samples.par_iter().map(|&sample| sample as u8).collect(),
+        _ => never_wide!(),
+    };
+    Image::new(shape, samples.into())
 }
 
 impl<'a> BoundNormalize<'a> {
@@ -56,7 +108,7 @@ impl<'a> BoundNormalize<'a> {
         types: SampleTypes,
         statistics: &Statistics,
     ) -> Result<BoundNormalize<'a>> {
-        let mut inside = false;
+        let (mut inside, mut warnings) = (false, Vec::new());
         let (ranges, finite, collapsed) = match (op.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.wide(types.read)], false, Vec::new()),
             (None, Statistics::Wide(extremes)) => {
@@ -64,6 +116,13 @@ impl<'a> BoundNormalize<'a> {
                 let ranges = extremes.ranges(types.colours(), op.per_channel, replacement)?;
                 inside = !extremes.percentiles && extremes.nonfinite == 0;
                 (ranges, true, extremes.collapsed.clone())
+            }
+            (None, Statistics::Sampled(sampled)) => {
+                check_finite(sampled.nonfinite, op.nan)?;
+                let replacement = wide::replacement(op.nan, types.read.depth);
+                let (range, warning) = zscale(sampled, types.read, replacement);
+                warnings.extend(warning);
+                (vec![range], true, Vec::new())
             }
             _ => bail!("the range was not measured"),
         };
@@ -76,6 +135,8 @@ impl<'a> BoundNormalize<'a> {
             kept: OnceLock::new(),
             inside,
             integers: OnceLock::new(),
+            warnings,
+            tables: CurveTables::new(op.curve),
         })
     }
 
@@ -175,12 +236,27 @@ impl<'a> BoundNormalize<'a> {
         (0..self.types.channels).map(move |channel| (channel < colours).then(|| range(channel)))
     }
 
+    /// Whether the values of a range are changed by a curve: it is not flat, and there is a curve.
+    fn has_curve(&self, range: MinMax<u64>) -> bool {
+        let MinMax { min, max } = range.map(|sample| self.types.read.number(sample));
+        self.tables.has_curve() && min < max
+    }
+
+    /// The samples that the ends of a range become before a curve, or without one.
+    fn scaled_range(&self, range: MinMax<u64>) -> MinMax<u16> {
+        if self.has_curve(range) {
+            BEFORE_CURVE
+        } else {
+            self.op.target(self.types.written)
+        }
+    }
+
     /// The scale of each channel.
     fn scales(&self) -> Vec<Scale> {
         let SampleTypes { read, written, .. } = self.types;
-        let target = self.op.target(written);
         let scale = |range: Option<MinMax<u64>>| match range {
             Some(range) => {
+                let target = self.scaled_range(range);
                 let range = range.map(|sample| sample as u32);
                 Scale::for_colour(read, range, target, written.depth)
             }
@@ -192,12 +268,35 @@ impl<'a> BoundNormalize<'a> {
     /// The scale of each channel of 64-bit floating point.
     fn scales_of_doubles(&self) -> Vec<double::Scale> {
         let written = self.types.written;
-        let target = self.op.target(written);
         let scale = |range: Option<MinMax<u64>>| match range {
-            Some(range) => double::Scale::for_colour(range, target, written.depth),
+            Some(range) => {
+                let target = self.scaled_range(range);
+                double::Scale::for_colour(range, target, written.depth)
+            }
             None => double::Scale::for_alpha(written.depth),
         };
         self.range_by_channel().map(scale).collect()
+    }
+
+    /// The scale of each channel from the samples before a curve; none for channels that it does not change.
+    fn curve_scales(&self) -> Vec<Option<NarrowScale>> {
+        let MinMax { min, max } = BEFORE_CURVE;
+        let MinMax { min: lo, max: hi } = self.op.target(self.types.written);
+        let ranges = self.range_by_channel();
+        let scales = ranges.map(|range| {
+            let range = range.filter(|&range| self.has_curve(range));
+            range.map(|_| NarrowScale { min, max, lo, hi })
+        });
+        scales.collect()
+    }
+
+    /// The depth of scaled samples before a curve, or without one.
+    fn scaled_depth(&self) -> Depth {
+        if self.tables.has_curve() {
+            Depth::Sixteen
+        } else {
+            self.types.written.depth
+        }
     }
 
     /// The replacement for samples that are not finite. Without it there are no such samples.
@@ -209,7 +308,7 @@ impl<'a> BoundNormalize<'a> {
 impl Bound for BoundNormalize<'_> {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         check_finite(Extremes::naive(image).nonfinite, self.op.nan)?;
-        let (shape, to) = (image.shape(), self.types.written.depth);
+        let (shape, to) = (image.shape(), self.scaled_depth());
         if let Ok(samples) = wide::samples(image) {
             self.check_integers(samples);
         }
@@ -224,14 +323,27 @@ impl Bound for BoundNormalize<'_> {
             }
             _ => scale::naive(wide::samples(image)?, shape, to, &self.scales(), self.nan()),
         };
-        Ok(OpResult::Image(scaled))
+        if !self.tables.has_curve() {
+            return Ok(OpResult::Image(scaled));
+        }
+        let curves = self.curve_scales();
+        let results = (0..shape.samples()).map(|i| {
+            let sample = scaled.samples().at(i) as u16;
+            self.tables.exact(curves[i % shape.channels], sample).into()
+        });
+        let depth = self.types.written.depth;
+        let samples = samples_from(depth, results);
+        Ok(OpResult::Image(Image::new(
+            Shape { depth, ..shape },
+            samples,
+        )))
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         if !self.finite && self.op.nan.is_none() {
             check_finite(Extremes::cpu(&image, timeline).nonfinite, None)?;
         }
-        let (shape, to) = (image.shape(), self.types.written.depth);
+        let (shape, to) = (image.shape(), self.scaled_depth());
         if let Ok(samples) = wide::samples(&image) {
             self.check_integers(samples);
         }
@@ -241,7 +353,7 @@ impl Bound for BoundNormalize<'_> {
             Extremes::percentiles(image, clip, true, &mut spans.borrow_mut())
         })?;
         let bytes = shape.bytes() + shape.samples() * to.bytes();
-        let scaled = timeline.host("scale", bytes as u64, || match image.samples() {
+        let mut scaled = timeline.host("scale", bytes as u64, || match image.samples() {
             Samples::U64(samples) => {
                 let (scales, nan) = (self.scales_of_doubles(), self.op.nan.unwrap_or(0.0));
                 double::scale(samples, shape, to, &scales, nan)
@@ -253,8 +365,17 @@ impl Bound for BoundNormalize<'_> {
                 &self.scales(),
                 self.nan(),
             ),
-        });
-        Ok(OpResult::Image(scaled?))
+        })?;
+        if self.tables.has_curve() {
+            let bytes = 2 * scaled.shape().bytes() as u64;
+            timeline.host("curve", bytes, || {
+                self.tables.apply(&mut scaled, &self.curve_scales())
+            });
+            if self.types.written.depth == Depth::Eight {
+                scaled = as_bytes(&scaled);
+            }
+        }
+        Ok(OpResult::Image(scaled))
     }
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
@@ -270,8 +391,9 @@ impl Bound for BoundNormalize<'_> {
     fn summary(&self) -> Summary {
         let (read, written) = (self.types.read, self.types.written.depth);
         let mut summary = Summary {
-            announces: self.op.auto,
+            announces: self.op.announces(),
             stretch: self.op.undo.then(|| self.record()).flatten(),
+            warnings: self.warnings.clone(),
             ..Summary::default()
         };
         let kept = self.kept.get();

@@ -1,0 +1,216 @@
+//! Comparisons of sums of logarithms, in integers.
+//!
+//! A number v = m·2^e with m in 1..2 has the binary logarithm e + log2(m), and the digits of log2(m) come from squares:
+//! the first one is 1 if m² ≥ 2, and the rest are those of m², or of m²/2. With W bits of m, all roundings go down, and
+//! the one at digit i changes the logarithm by 1.45·2^(1−W−i) at most. So W − 8 digits are below the logarithm by less
+//! than 2 units of the last digit, also where v itself was rounded down with a relative error of 2^(2−W).
+
+use std::cmp::Ordering;
+
+/// The bits of a word that are no digits after the point: 56 of 64 are.
+const INTEGER_BITS: u32 = 8;
+
+/// A number of at least 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Argument {
+    Integer(u64),
+    /// a + √(a² + b²), of numbers below 2⁵⁰.
+    Hypotenuse {
+        a: u64,
+        square: u128,
+    },
+}
+
+impl Argument {
+    /// a + √(a² + b²).
+    pub(super) fn hypotenuse(a: u64, b: u64) -> Argument {
+        let square = u128::from(a).pow(2) + u128::from(b).pow(2);
+        Argument::Hypotenuse { a, square }
+    }
+}
+
+/// The binary logarithm of a number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Log {
+    argument: Argument,
+    /// With 56 digits after the point, less than 2 units too small.
+    word: u64,
+}
+
+impl Log {
+    pub(super) fn new(argument: Argument) -> Log {
+        let (mut mantissa, exponent) = match argument {
+            Argument::Integer(value) => {
+                let zeros = value.leading_zeros();
+                (value << zeros, 63 - zeros)
+            }
+            Argument::Hypotenuse { a, square } => {
+                let shift = square.leading_zeros() / 2;
+                let sum = (u128::from(a) << shift) + (square << (2 * shift)).isqrt();
+                let bits = 128 - sum.leading_zeros();
+                // The root has 64 bits, and the sum one more at most.
+                ((sum >> (bits - 64)) as u64, bits - 1 - shift)
+            }
+        };
+        let mut word = u64::from(exponent);
+        for _ in INTEGER_BITS..64 {
+            let square = u128::from(mantissa) * u128::from(mantissa);
+            let digit = (square >> 127) as u64;
+            word = word << 1 | digit;
+            mantissa = (square >> (63 + digit)) as u64;
+        }
+        Log { argument, word }
+    }
+
+    /// The same with `64·words − 8` digits after the point, the lowest word first.
+    fn digits(&self, words: usize) -> Vec<u64> {
+        let mut mantissa = vec![0; words];
+        let exponent = match self.argument {
+            Argument::Integer(value) => {
+                let zeros = value.leading_zeros();
+                mantissa[words - 1] = value << zeros;
+                u64::from(63 - zeros)
+            }
+            Argument::Hypotenuse { a, square } => {
+                // Both times 2^(64·words).
+                let mut scaled = vec![0; 2 * words];
+                scaled.extend([square as u64, (square >> 64) as u64]);
+                let mut sum = root(&scaled);
+                sum.resize(words + 2, 0);
+                add_product(&mut sum[words..], a, &[1]);
+                let bits = bit_length(&sum);
+                for bit in 0..(64 * words).min(bits) {
+                    let from = bits - 1 - bit;
+                    let digit = sum[from / 64] >> (from % 64) & 1;
+                    let to = 64 * words - 1 - bit;
+                    mantissa[to / 64] |= digit << (to % 64);
+                }
+                (bits - 1 - 64 * words) as u64
+            }
+        };
+        let mut digits = vec![0; words];
+        digits[0] = exponent;
+        for _ in INTEGER_BITS as usize..64 * words {
+            let square = square(&mantissa);
+            let digit = square[2 * words - 1] >> 63;
+            shift_left(&mut digits, digit);
+            mantissa.copy_from_slice(&square[words..]);
+            if digit == 0 {
+                shift_left(&mut mantissa, square[words - 1] >> 63);
+            }
+        }
+        digits
+    }
+}
+
+/// A sum of logarithms with factors.
+type Sum<'a> = [(u64, &'a Log); 2];
+
+/// Whether the left sum is greater than the right one; `None` if they are equal. `is_equal` decides that exactly, and is
+/// only called if the sums are close. Factors are below 2³⁰.
+pub(super) fn is_greater(left: Sum, right: Sum, is_equal: impl Fn() -> bool) -> Option<bool> {
+    let sum = |sum: Sum| {
+        let terms = sum.map(|(factor, log)| u128::from(factor) * u128::from(log.word));
+        terms[0] + terms[1]
+    };
+    let error = |sum: Sum| 2 * u128::from(sum[0].0 + sum[1].0);
+    let (at_left, at_right) = (sum(left), sum(right));
+    if at_left >= at_right + error(right) {
+        return Some(true);
+    }
+    if at_left + error(left) <= at_right {
+        return Some(false);
+    }
+    if is_equal() {
+        return None;
+    }
+    // They differ, so enough digits show it.
+    (1..).find_map(|doublings| is_greater_by(left, right, 1 << doublings))
+}
+
+/// The same with `64·words − 8` digits; `None` if these are too few.
+fn is_greater_by(left: Sum, right: Sum, words: usize) -> Option<bool> {
+    let bounds = |sum: Sum| {
+        let mut least = vec![0; words + 1];
+        for (factor, log) in sum {
+            add_product(&mut least, factor, &log.digits(words));
+        }
+        let mut most = least.clone();
+        add_product(&mut most, 2 * (sum[0].0 + sum[1].0), &[1]);
+        (least, most)
+    };
+    let ((least_left, most_left), (least_right, most_right)) = (bounds(left), bounds(right));
+    if compare(&least_left, &most_right).is_ge() {
+        Some(true)
+    } else if compare(&most_left, &least_right).is_le() {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Adds factor·number to a sum that has room for it.
+fn add_product(sum: &mut [u64], factor: u64, number: &[u64]) {
+    let mut carry = 0;
+    for (i, word) in sum.iter_mut().enumerate() {
+        let product = u128::from(factor) * u128::from(number.get(i).copied().unwrap_or(0));
+        carry += product + u128::from(*word);
+        *word = carry as u64;
+        carry >>= 64;
+    }
+}
+
+/// Numbers of as many words.
+fn compare(a: &[u64], b: &[u64]) -> Ordering {
+    a.iter().rev().cmp(b.iter().rev())
+}
+
+/// Doubles a number, without its top bit, and adds a digit.
+fn shift_left(number: &mut [u64], mut digit: u64) {
+    for word in number {
+        let top = *word >> 63;
+        *word = *word << 1 | digit;
+        digit = top;
+    }
+}
+
+fn square(number: &[u64]) -> Vec<u64> {
+    let mut square = vec![0; 2 * number.len()];
+    for (i, &word) in number.iter().enumerate() {
+        add_product(&mut square[i..], word, number);
+    }
+    square
+}
+
+fn bit_length(number: &[u64]) -> usize {
+    let top = number.iter().rposition(|&word| word != 0);
+    top.map_or(0, |top| {
+        64 * (top + 1) - number[top].leading_zeros() as usize
+    })
+}
+
+/// The whole part of the square root of an even number of words.
+fn root(number: &[u64]) -> Vec<u64> {
+    let mut root = vec![0; number.len() / 2];
+    for bit in (0..64 * root.len()).rev() {
+        root[bit / 64] |= 1 << (bit % 64);
+        if compare(&square(&root), number).is_gt() {
+            root[bit / 64] &= !(1 << (bit % 64));
+        }
+    }
+    root
+}
+
+/// base to a power, without words of 0 at the top.
+pub(super) fn power(base: u64, exponent: u64) -> Vec<u64> {
+    let mut power = vec![1];
+    for _ in 0..exponent {
+        let mut product = vec![0; power.len() + 1];
+        add_product(&mut product, base, &power);
+        if product.last() == Some(&0) {
+            product.pop();
+        }
+        power = product;
+    }
+    power
+}

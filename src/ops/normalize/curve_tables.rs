@@ -1,0 +1,80 @@
+//! A curve as tables, one for each channel, which are made when the first samples need them.
+
+use super::curve::Curve;
+use super::scale::Scale;
+use crate::image::Image;
+use crate::ops::cpu::{self, Sample};
+use crate::ops::with_samples;
+use std::sync::OnceLock;
+
+/// The curve of an operation, or none, and its tables.
+#[derive(Debug)]
+pub(super) struct CurveTables {
+    curve: Option<Curve>,
+    /// One table for each channel, with the result of each sample. All images of a `Bound` have the same scales.
+    tables: OnceLock<Vec<Vec<u16>>>,
+}
+
+impl CurveTables {
+    pub(super) fn new(curve: Option<Curve>) -> CurveTables {
+        CurveTables {
+            curve,
+            tables: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn has_curve(&self) -> bool {
+        self.curve.is_some()
+    }
+
+    /// The definition, for one sample of a channel; a channel without a scale keeps its samples.
+    pub(super) fn exact(&self, scale: Option<Scale>, sample: u16) -> u16 {
+        match (scale, self.curve) {
+            (None, _) => sample,
+            (Some(scale), None) => scale.exact(sample),
+            (Some(scale), Some(curve)) => curve.exact(&scale, sample),
+        }
+    }
+
+    /// The same for all samples of an image, with the scale of each channel, if there is a curve.
+    pub(super) fn apply(&self, image: &mut Image, scales: &[Option<Scale>]) {
+        let Some(curve) = self.curve else { return };
+        let full = image.shape().depth.full();
+        let tables = self.tables.get_or_init(|| tables(curve, scales, full));
+        with_samples!(image.samples_mut(), samples => map_all(samples, tables));
+    }
+}
+
+/// The table of each channel. Channels with the same scale share the time to make it.
+fn tables(curve: Curve, scales: &[Option<Scale>], full: u16) -> Vec<Vec<u16>> {
+    let mut tables: Vec<Vec<u16>> = Vec::new();
+    for (channel, scale) in scales.iter().enumerate() {
+        let known = scales[..channel].iter().position(|known| known == scale);
+        let table = match (known, scale) {
+            (Some(known), _) => tables[known].clone(),
+            (None, None) => (0..=full).collect(),
+            (None, Some(scale)) => curve.table(scale, full),
+        };
+        tables.push(table);
+    }
+    tables
+}
+
+/// Replaces each sample by the result in the table of its channel.
+fn map_all<T: Sample>(samples: &mut [T], tables: &[Vec<u16>]) {
+    let result = |table: &[u16], sample: T| T::from_value(table[usize::from(sample.value())]);
+    // Every chunk begins with the first channel.
+    cpu::for_each_chunk(samples, |chunk| {
+        if let [table] = tables {
+            for sample in chunk {
+                *sample = result(table, *sample);
+            }
+        } else {
+            for pixel in chunk.chunks_exact_mut(tables.len()) {
+                for (sample, table) in pixel.iter_mut().zip(tables) {
+                    *sample = result(table, *sample);
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,91 @@
+//! `--range stf`: the screen transfer function that PixInsight and Siril choose for an astronomical image, with the
+//! same range and midtones for all channels.
+//!
+//! Of each colour channel, M is the median and D = 1.4826·MAD, with MAD the median of |p − M|, all as parts of the
+//! full depth. Medians of an even number are the mean of two samples. If MAD is 0, D is 0.001, as in Siril. Means are
+//! those over the channels:
+//!
+//! * The range is c…1, with c = max(0, mean of M − 2.8·D), rounded to a sample.
+//! * The midtones balance is m = f(mean of M − c), where f is the midtones transfer function whose balance is the
+//!   background that is aimed at, 1/4: f(x) = 3x/(2x + 1).
+//! * If M > 1/2 in all channels, the image is an inverted one: the range is 0…c with c = min(1, mean of M + 2.8·D), and
+//!   m = 1 − f(c − mean of M).
+//!
+//! Sources: PixInsight, *ScreenTransferFunction* and its script AutoSTF; Siril, `src/filters/mtf.c`. They compute in 32-
+//! and 64-bit floating point and do not round c; here all numbers are fractions.
+
+use super::curve::{Curve, Fraction};
+use crate::ops::MinMax;
+use crate::ops::counts::Counts;
+
+/// 2.8·1.4826 in hundred-thousandths.
+const CLIPPING: i64 = 415_128;
+
+/// 2.8·0.001 of the full depth, for a MAD of 0, in units of `UNIT`.
+const LEAST_CLIPPING: i64 = 1120;
+
+/// The units of sums of medians and clippings: parts of a step.
+const UNIT: i64 = 400_000;
+
+/// The range and the midtones of the counted samples.
+pub(super) fn range_and_midtones(counts: &Counts) -> (MinMax<u16>, Curve) {
+    let colours = counts.channels - usize::from(counts.channels.is_multiple_of(2));
+    let full = i64::from(counts.depth.full());
+    let channels = counts.each().take(colours).map(|bins| {
+        let median = twice_the_median(bins.iter().copied().enumerate());
+        let mut deviations = vec![0; 2 * bins.len()];
+        for (sample, count) in bins.iter().enumerate() {
+            deviations[(2 * sample).abs_diff(median)] += count;
+        }
+        let deviation = twice_the_median(deviations.into_iter().enumerate());
+        let clipping = match deviation {
+            0 => LEAST_CLIPPING * full,
+            _ => CLIPPING * deviation as i64,
+        };
+        (median as i64, clipping)
+    });
+    let channels: Vec<(i64, i64)> = channels.collect();
+    let count = colours as i64;
+    let is_inverted = channels.iter().all(|(median, _)| *median > full);
+    let sign = if is_inverted { 1 } else { -1 };
+    let sum = channels.iter();
+    let sum: i64 = sum
+        .map(|(median, clipping)| UNIT / 2 * median + sign * clipping)
+        .sum();
+    let end = (2 * sum + UNIT * count).div_euclid(2 * UNIT * count);
+    let end = end.clamp(0, full);
+    let medians: i64 = channels.iter().map(|(median, _)| median).sum();
+    // The distance of the end from the mean median, x = p/q. A MAD of almost 0 must not make it 0.
+    let p = (sign * (2 * count * end - medians)).max(1);
+    let q = 2 * count * full;
+    // f(x) = 3p/(2p + q).
+    let numerator = if is_inverted { q - p } else { 3 * p };
+    let midtones = Fraction::new(numerator as u64, (2 * p + q) as u64);
+    let range = if is_inverted {
+        MinMax {
+            min: 0,
+            max: end as u16,
+        }
+    } else {
+        MinMax {
+            min: end as u16,
+            max: full as u16,
+        }
+    };
+    (range, Curve::Midtones(midtones))
+}
+
+/// The sum of the two middle values, or twice the middle one; 0 if there are none.
+fn twice_the_median(counts: impl Iterator<Item = (usize, u64)> + Clone) -> usize {
+    let total: u64 = counts.clone().map(|(_, count)| count).sum();
+    let value_of_rank = |rank: u64| {
+        let mut before = 0;
+        let mut counts = counts.clone();
+        let value = counts.find(|(_, count)| {
+            before += count;
+            before > rank
+        });
+        value.map_or(0, |(value, _)| value)
+    };
+    value_of_rank(total.saturating_sub(1) / 2) + value_of_rank(total / 2)
+}
