@@ -115,14 +115,19 @@ pub fn page_bytes(
         Some(region) => reader.region_surveys(&region),
         None => reader.surveys(),
     };
-    Ok(largest_page(&surveys?))
+    Ok(largest_page(ops, &surveys?))
 }
 
-/// Bytes of memory that the largest of these pages needs.
-pub fn largest_page(surveys: &[PageSurvey]) -> u64 {
-    let bytes = surveys
-        .iter()
-        .map(|page| page_memory(&page.shape, page.metadata_bytes));
+/// Bytes of memory that the largest of these pages needs while `ops` process it.
+pub fn largest_page(ops: &[&dyn Operation], surveys: &[PageSurvey]) -> u64 {
+    let bytes = surveys.iter().map(|page| {
+        let channels = chain::most_channels(ops, page.shape.channels);
+        let shape = Shape {
+            channels,
+            ..page.shape
+        };
+        page_memory(&shape, page.metadata_bytes)
+    });
     bytes.max().unwrap_or(0)
 }
 
@@ -300,9 +305,8 @@ impl<'a> OpenFile<'a> {
         let format = destination.format.unwrap_or(self.reader.format());
         let pages = self.surveys.iter().map(|page| {
             (format.check_name)(&destination.path, &page.shape)?;
-            let output_depth = chain::output_depth(ops, page.shape.depth);
             Ok(PageSurvey {
-                shape: destination.largest_output(page.shape, output_depth),
+                shape: destination.largest_output(chain::output_pixels(ops, page.shape)),
                 ..*page
             })
         });

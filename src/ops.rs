@@ -13,6 +13,7 @@ pub mod convert;
 pub mod counts;
 pub mod cpu;
 pub mod crop;
+pub mod debayer;
 pub mod depth;
 pub mod exact;
 mod extremes;
@@ -59,6 +60,7 @@ pub const OPS: &[Entry] = &[
     Entry::new::<normalize::Preview>(),
     Entry::new::<convert::Convert>(),
     Entry::new::<crop::Crop>(),
+    Entry::new::<debayer::Debayer>(),
     Entry::new::<transpose::Transpose>(),
     Entry::new::<rotate::Rotate>(),
     Entry::new::<flip::Flip>(),
@@ -79,6 +81,11 @@ pub trait Operation: Options + Send + Sync + fmt::Debug {
 
     /// The type of its output samples for input samples of this type, unless the user chooses another depth.
     fn output_type(&self, input: Values) -> Values {
+        input
+    }
+
+    /// The channels of its result for images with this number of channels.
+    fn output_channels(&self, input: usize) -> usize {
         input
     }
 

@@ -42,6 +42,8 @@ mod contract;
 mod crop;
 /// Curves, zscale and screen transfer functions.
 mod curves;
+/// Mosaics of sensors, made into RGB images.
+mod debayer;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
 /// What the documents name exists.

@@ -197,7 +197,7 @@ impl Batch<'_, '_> {
         let bytes: u64 = pages().map(|page| page.shape.bytes() as u64).sum();
         let threads = self.workers().threads(todo.len());
         // Only one page of a stack is in memory at a time.
-        let mut each: Vec<u64> = todo.iter().map(|pages| largest_page(pages)).collect();
+        let mut each: Vec<u64> = todo.iter().map(|pages| largest_page(self.ops, pages)).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         let at_once: u64 = each.iter().take(threads).sum();
         let limit = self.options.memory();

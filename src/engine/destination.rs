@@ -35,11 +35,11 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The largest shape that the output of a page can have, if the result of the operations has this depth.
-    pub fn largest_output(&self, shape: Shape, output_depth: Depth) -> Shape {
+    /// The largest shape that the output of a page can have, if this is that of the result of the operations.
+    pub fn largest_output(&self, result: Shape) -> Shape {
         self.fitted(Shape {
-            depth: self.depth.unwrap_or(output_depth),
-            ..shape
+            depth: self.depth.unwrap_or(result.depth),
+            ..result
         })
     }
 

@@ -152,9 +152,8 @@ impl Files<'_> {
                     check_page(ops, page.shape, Some(output), messages)?;
                     let checked = (format.check_name)(&output.path, &page.shape);
                     checked.with_context(cannot_write)?;
-                    let output_depth = chain::output_depth(ops, page.shape.depth);
                     output_pages.push(PageSurvey {
-                        shape: output.largest_output(page.shape, output_depth),
+                        shape: output.largest_output(chain::output_pixels(ops, page.shape)),
                         ..page
                     });
                 }

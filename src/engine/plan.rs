@@ -388,6 +388,7 @@ fn steps<'a>(
     let wanted = file.output.and_then(|output| output.depth);
     let format_has_sign = format.is_none_or(|format| format.capabilities.signed);
     let mut depth = first_input_shape.depth;
+    let mut channels = header.shape.channels;
     let mut values = metadata.values(header.shape.depth);
     let mut window = metadata.window;
     let mut stretch = metadata.stretch.clone().and_then(Result::ok);
@@ -399,7 +400,7 @@ fn steps<'a>(
             signed: values.signed && (format_has_sign || !is_last),
         });
         let types = SampleTypes {
-            channels: header.shape.channels,
+            channels,
             depth,
             read: values,
             written: Values {
@@ -412,6 +413,7 @@ fn steps<'a>(
         if !op.properties().effect.keeps_values() {
             window = None;
         }
+        channels = op.output_channels(channels);
         if output_type.depth != depth {
             depth = types.written.depth;
         }
@@ -510,6 +512,10 @@ fn check_extra_channel(
         metadata.alpha != Alpha::Black
             || ops.iter().all(|op| op.properties().effect.keeps_values()),
         "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
+    );
+    ensure!(
+        !metadata.white_is_zero || chain::output_channels(ops, shape.channels) == shape.channels,
+        "0 is white in it, but black in RGB: make an image where 0 is black first"
     );
     let warning = match metadata.alpha {
         Alpha::Associated => "the colours are premultiplied by alpha, and are scaled as they are",

@@ -24,6 +24,10 @@ pub fn update(
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
+    if transform.changes_channels() && embedded.profile.take().is_some() {
+        let note = "the ICC profile is left out: it describes the previous channels";
+        diagnostics.notes.push(note.into());
+    }
     if let Some(data) = &mut embedded.exif {
         if exif::drop_thumbnail(data) {
             diagnostics.notes.push("the thumbnail is left out".into());

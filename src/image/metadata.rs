@@ -286,6 +286,13 @@ impl Metadata {
 
     /// Updates the neutral fields after an operation.
     pub fn follow(&mut self, transform: &Transform) {
+        if transform.changes_channels() {
+            self.significant = None;
+            self.stretch = None;
+            if !transform.to.has_alpha() {
+                self.alpha = Alpha::default();
+            }
+        }
         match transform.effect {
             Effect::Numbers | Effect::Kept | Effect::Cropped { .. } => {}
             Effect::Values | Effect::Arithmetic => {

@@ -53,6 +53,7 @@ pub fn output<O: Operation + ?Sized>(op: &O, shape: Shape) -> Shape {
     };
     let shape = Shape {
         depth: op.output_type(input).depth,
+        channels: op.output_channels(shape.channels),
         ..shape
     };
     match op.properties().access {
@@ -76,6 +77,31 @@ pub fn output_depth(ops: &[&dyn Operation], depth: Depth) -> Depth {
     ops.iter().fold(depth, |depth, op| {
         op.output_type(Values { depth, signed }).depth
     })
+}
+
+/// The most channels that an image with this number of channels has before, between and after the operations.
+pub fn most_channels(ops: &[&dyn Operation], channels: usize) -> usize {
+    let (mut most, mut current) = (channels, channels);
+    for op in ops {
+        current = op.output_channels(current);
+        most = most.max(current);
+    }
+    most
+}
+
+/// An image of this size with the channels and the depth of the result, unless the user chooses another depth.
+pub fn output_pixels(ops: &[&dyn Operation], shape: Shape) -> Shape {
+    Shape {
+        channels: output_channels(ops, shape.channels),
+        depth: output_depth(ops, shape.depth),
+        ..shape
+    }
+}
+
+/// The channels of the result for images with this number of channels.
+pub fn output_channels(ops: &[&dyn Operation], channels: usize) -> usize {
+    ops.iter()
+        .fold(channels, |channels, op| op.output_channels(channels))
 }
 
 /// Refuses operations whose options do not support an image of this shape; each receives the result of the

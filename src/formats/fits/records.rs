@@ -15,6 +15,8 @@ pub enum Kind {
     Values,
     /// Positions of pixels: in the sky, on the detector.
     Places,
+    /// The colours of a detector's pixels.
+    Mosaic,
     /// Anything else.
     Other,
 }
@@ -34,6 +36,11 @@ const VALUES: [&str; 7] = [
 const PLACES: [&str; 19] = [
     "CTYPE", "CUNIT", "CRVAL", "CRPIX", "CDELT", "CROTA", "CD", "PC", "PV", "PS", "CRDER", "CSYER",
     "LTV", "LTM", "A_", "B_", "AP_", "BP_", "WAT",
+];
+
+/// Keywords of the colours of a detector's pixels, which capture programs agree on.
+const MOSAIC: [&str; 6] = [
+    "BAYERPAT", "COLORTYP", "XBAYROFF", "YBAYROFF", "BAYOFFX", "BAYOFFY",
 ];
 
 const SECTIONS: [&str; 8] = [
@@ -70,6 +77,9 @@ pub fn kind(record: &Record) -> Kind {
     if VALUES.contains(&keyword) {
         return Kind::Values;
     }
+    if MOSAIC.contains(&keyword) {
+        return Kind::Mosaic;
+    }
     let indexed = |name: &str| {
         let rest = keyword.strip_prefix(name);
         rest.is_some_and(|rest| {
@@ -101,6 +111,8 @@ pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mu
             && kind(record) == Kind::Places
             && (!moved || keyword(record).ends_with("SEC"))
     };
+    let has_untrue_channels =
+        |record: &Record| transform.changes_channels() && kind(record) == Kind::Mosaic;
     remove(
         records,
         has_untrue_values,
@@ -111,6 +123,12 @@ pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mu
         records,
         has_untrue_places,
         "the previous positions",
+        diagnostics,
+    );
+    remove(
+        records,
+        has_untrue_channels,
+        "the previous channels",
         diagnostics,
     );
 }
@@ -134,7 +152,6 @@ fn remove(
         ));
     }
 }
-
 /// Updates the coordinates of the pixels after a crop that removed so many columns at the left and so many rows before the
 /// first one: the reference pixel CRPIX of each system of coordinates (standard, section 8.1), IRAF's LTV, and the phase of
 /// a colour filter array (XBAYROFF, YBAYROFF). Returns `None`, and changes nothing, if one of them is not a number.

@@ -110,7 +110,10 @@ pub fn update(
             (b"bKGD", _) if transform.from.depth != transform.to.depth => {
                 "it describes the previous depth"
             }
-            (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
+            (b"bKGD" | b"sPLT" | b"pCAL", _)
+                if transform.changes_channels()
+                    || matches!(transform.effect, Effect::Values | Effect::Arithmetic) =>
+            {
                 "it describes the previous values"
             }
             (b"oFFs", Effect::Cropped { left, top })
@@ -118,6 +121,7 @@ pub fn update(
             {
                 return true;
             }
+            (b"iCCP", _) if transform.changes_channels() => "it describes the previous channels",
             (b"oFFs" | b"sTER", _) if transform.changes_places() => {
                 "it describes the previous positions"
             }

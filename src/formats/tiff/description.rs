@@ -103,8 +103,10 @@ fn imagej(description: &str, transform: &Transform) -> String {
                 lines.push(format!("slices={}", transform.pages));
             }
             "slices" | "channels" | "frames" | "hyperstack" if !transform.whole => {}
+            "mode" if transform.changes_channels() => {}
             // The best display range of computed values is unknown.
-            "min" | "max" if transform.effect == Effect::Arithmetic => {}
+            "min" | "max"
+                if transform.effect == Effect::Arithmetic || transform.changes_channels() => {}
             "min" if values => lines.push("min=0.0".into()),
             "max" if values => lines.push(format!("max={}.0", transform.to.depth.full())),
             // Calibration and display range of the values before they were scaled.

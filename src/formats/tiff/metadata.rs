@@ -31,6 +31,9 @@ pub fn update(
                 "it describes the previous values"
             }
             (280 | 281 | 340 | 341, _) if transform.changes_size() => "it describes the previous values",
+            (34675 | 301 | 33421 | 33422, _) if transform.changes_channels() => {
+                "it describes the previous channels"
+            }
             (42113, Effect::Reduced) => {
                 let warning = "its NODATA value (tag 42113) is averaged with its neighbours like any \
                                other, and the tag is left out";
@@ -77,7 +80,10 @@ fn blocks(
             "roi " | "over" => (&mut regions, turns),
             "rang" => (&mut ranges, transform.changes_values() || !transform.whole),
             "labl" => (&mut labels, !transform.whole),
-            "luts" => (&mut tables, !transform.whole),
+            "luts" => (
+                &mut tables,
+                !transform.whole || transform.changes_channels(),
+            ),
             _ => return true,
         };
         *left_out |= untrue;

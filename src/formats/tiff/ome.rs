@@ -13,8 +13,8 @@ const SIDES: [(&str, &str); 3] = [
     ("PhysicalSizeXUnit", "PhysicalSizeYUnit"),
 ];
 
-/// Updates the attributes of every `Pixels` element, whatever prefix its namespace has. All other bytes
-/// stay as they are. `None` for text that is not well-formed XML.
+/// Updates the attributes of every `Pixels` element, and of every `Channel` if pixels have another number of samples, whatever
+/// prefix their namespace has. All other bytes stay as they are. `None` for text that is not well-formed XML.
 pub fn update(xml: &str, transform: &Transform) -> Option<String> {
     let mut reader = Reader::from_str(xml);
     let mut new = String::with_capacity(xml.len());
@@ -26,13 +26,16 @@ pub fn update(xml: &str, transform: &Transform) -> Option<String> {
             Event::Start(element) | Event::Empty(element) => element,
             _ => continue,
         };
-        if element.local_name().as_ref() == "Pixels" {
-            // The reader borrows from the text, so an address gives the offset in it.
-            let start = (element.as_ptr() as usize).checked_sub(xml.as_ptr() as usize)?;
-            new.push_str(xml.get(copied..start)?);
-            new.push_str(&pixels(element, transform)?);
-            copied = start + element.len();
-        }
+        let updated = match element.local_name().as_ref() {
+            "Pixels" => pixels(element, transform)?,
+            "Channel" if transform.changes_channels() => channel(element, transform)?,
+            _ => continue,
+        };
+        // The reader borrows from the text, so an address gives the offset in it.
+        let start = (element.as_ptr() as usize).checked_sub(xml.as_ptr() as usize)?;
+        new.push_str(xml.get(copied..start)?);
+        new.push_str(&updated);
+        copied = start + element.len();
     }
     new.push_str(xml.get(copied..)?);
     Some(new)
@@ -66,12 +69,35 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
         };
         let smaller = transform.changes_size();
         let reduced = smaller.then(|| reduced(name, value, transform)).flatten();
-        let value = reduced.as_deref().unwrap_or(value);
+        let samples = (name == "SizeC" && transform.changes_channels())
+            .then(|| all_samples(value, transform))
+            .flatten();
+        let value = reduced.as_deref().or(samples.as_deref()).unwrap_or(value);
         // In single quotes the value may have double ones.
         let value = value.replace('"', "&quot;");
         new.push_str(&format!(" {name}=\"{value}\""));
     }
     Some(new)
+}
+
+/// The number of samples of all channels, which SizeC states, for pixels with another number of samples.
+fn all_samples(value: &str, transform: &Transform) -> Option<String> {
+    let samples: usize = value.trim().parse().ok()?;
+    let pages = samples.div_ceil(transform.from.channels);
+    Some(pages.checked_mul(transform.to.channels)?.to_string())
+}
+
+/// The name and the identifier of a `Channel` element of pixels with another number of samples. The other attributes, as its
+/// colour and its dye, describe the previous channel.
+fn channel(element: &BytesStart, transform: &Transform) -> Option<String> {
+    let id = element.try_get_attribute("ID").ok()?;
+    let id = id.map(|id| format!(" ID=\"{}\"", id.value.replace('"', "&quot;")));
+    Some(format!(
+        "{}{} SamplesPerPixel=\"{}\"",
+        element.name().as_ref(),
+        id.unwrap_or_default(),
+        transform.to.channels
+    ))
 }
 
 /// The value of an attribute of `Pixels` in an image that was made smaller or cropped, if it has another one.

@@ -52,10 +52,16 @@ pub struct Transform {
 }
 
 impl Transform {
-    /// Whether samples have other values than before.
+    /// Whether samples have other values than before, or other samples are in a pixel.
     pub fn changes_values(&self) -> bool {
         matches!(self.effect, Effect::Values | Effect::Arithmetic)
             || self.from.depth != self.to.depth
+            || self.changes_channels()
+    }
+
+    /// Whether pixels have more or fewer channels than before.
+    pub fn changes_channels(&self) -> bool {
+        self.from.channels != self.to.channels
     }
 
     /// Whether pixels are other ones than before: at another place, averages of several, or a part of them.
