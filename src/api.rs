@@ -1,6 +1,7 @@
 //! The library: images, operations, devices, and reading and writing. It adds types to `engine`, `formats` and `ops`, and
 //! computes nothing itself, so that its results have the bytes of the command line.
 
+mod combine;
 mod device;
 mod error;
 mod image;
@@ -14,12 +15,13 @@ mod write;
 
 pub use crate::image::metadata::{Resolution, Unit};
 pub use crate::image::{Depth, Shape};
+pub use combine::{combine, combine_colours};
 pub use device::{Device, set_threads};
 pub use error::{Error, Result};
 pub use image::{Image, Sample, SampleType};
 pub use metadata::Metadata;
 pub use numbers::{ChannelSum, Histogram, SumValue, Sums, histogram, sum};
-pub use operations::{Calibration, Normalize, Operations, Plan};
+pub use operations::{BayerPattern, Calibration, DebayerMethod, Normalize, Operations, Plan};
 pub use options::{Format, ReadOptions, WriteOptions};
 pub use report::Report;
 pub use stack::{Pages, Stack, decode, decode_with, read, read_with};

@@ -9,7 +9,7 @@ pub(crate) mod verbs;
 mod version;
 
 use crate::batch::inputs::Selection;
-use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
+use crate::batch::options::{ChannelFiles, Counted, Files, Gathered, Merged, Options};
 use crate::bench;
 use crate::engine::options::{Common, DeviceOption};
 use crate::gpu::visible::Demand;
@@ -124,6 +124,19 @@ pub(crate) enum Verb {
         /// The inputs and the output.
         #[command(flatten)]
         files: Gathered,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make RGB images of grey ones: a file for each channel, or channels in colours of their own
+    #[command(
+        after_help = examples::COMBINE,
+        override_usage = "gpuimg combine [OPTIONS] RED GREEN BLUE [ALPHA] OUTPUT\n       gpuimg combine [OPTIONS] --colours C1=COLOUR,... INPUT... OUTPUT"
+    )]
+    Combine {
+        /// The inputs and the output.
+        #[command(flatten)]
+        files: ChannelFiles,
         /// The options of every verb that reads images.
         #[command(flatten)]
         common: Common,

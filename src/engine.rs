@@ -1,13 +1,15 @@
 //! Processes images from file to file. A job (`job.rs`) has a source of pages and a sink: one file (here), many files into one
-//! stack (`many.rs`), or the pages of a stack to a file each (`split.rs`). Statistics that pages share are measured in a pass of
+//! stack (`many.rs`), grey files as the channels of one (`composite.rs`), or the pages of a stack to a file each (`split.rs`). Statistics that pages share are measured in a pass of
 //! their own (`stack.rs`). Each page is planned from its header (`plan.rs`), and processed as its plan says (`page.rs`).
 
 mod combined;
+mod composite;
 mod destination;
 mod diagnostics;
 mod done;
 mod errors;
 pub mod executor;
+mod image_type;
 mod job;
 mod many;
 mod memory;
@@ -30,14 +32,16 @@ use crate::os::{Identity, InputRecord, Passes, Source, Target};
 use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
 use errors::{Messages, cannot_write};
-use job::{Input, Job, Output};
+use job::{FinishedJob, Input, Job, Output};
 use shared::SharedStatistics;
 use std::path::Path;
 
 pub use combined::CombinedImage;
+pub use composite::{Composite, Mix, combine_pages};
 pub use destination::Destination;
 pub use done::{Done, Message, PageResult, Results, Warning};
 pub use errors::{Failure, is_write_error};
+pub use image_type::{ImageType, ImageTypeRecord};
 pub use many::{StackInput, process_into_stack};
 pub use memory::MemoryJob;
 pub use split::{OpenStack, open_stack, process_stack_page};
@@ -354,6 +358,32 @@ pub fn plan_file(
         input: input.path,
     };
     let file = OpenFile::open(ops, input.source, destination, &resources.reading, messages)?;
+    let input = OpenedInput {
+        messages,
+        source: input.source,
+        file,
+        opening: CodecClock::default(),
+    };
+    plan_open_file(ops, input, destination, resources)
+}
+
+/// An input whose header has been read.
+struct OpenedInput<'a> {
+    messages: Messages<'a>,
+    source: &'a Source,
+    file: OpenFile<'a>,
+    /// The decoder's time of opening it.
+    opening: CodecClock,
+}
+
+/// Plans what `process_open_file` would do. Nothing is written.
+fn plan_open_file(
+    ops: &[&dyn Operation],
+    input: OpenedInput,
+    destination: Option<&Destination>,
+    resources: &Resources,
+) -> Result<FilePlans> {
+    let file = input.file;
     let ops = with_own(ops, file.own_op.as_deref());
     let target = Target::in_memory();
     let output = destination.map(|destination| file.encoder(&ops, destination, &target));
@@ -362,13 +392,13 @@ pub fn plan_file(
     let output_format = destination.map(|to| to.format.unwrap_or(format));
     let mut job = Job::new(&ops, output, resources, file.surveys.len());
     let page_bytes = page_bytes(&file.reader, &ops, destination);
-    let page_bytes = page_bytes.with_context(|| messages.cannot_read())?;
+    let page_bytes = page_bytes.with_context(|| input.messages.cannot_read())?;
     job.row_bands |= resources.is_too_large(page_bytes);
     let mut input = Input {
-        messages,
+        messages: input.messages,
         source: input.source,
         reader: file.reader,
-        opening: CodecClock::default(),
+        opening: input.opening,
         position: None,
     };
     let shared = SharedStatistics::default();
@@ -454,23 +484,54 @@ fn process_pages(
     let mut opening = CodecClock::default();
     let file =
         opening.run(|| OpenFile::open(ops, source, destination, &resources.reading, messages))?;
+    let input = OpenedInput {
+        messages,
+        source,
+        file,
+        opening,
+    };
+    let finished = process_open_file(ops, input, shared, created.as_ref(), resources)?;
+    let input_record = source.record().with_context(cannot_read)?;
+    let unchanged = match record.passes {
+        Some(passes) => passes.check(path, source),
+        None => source.check_unchanged(),
+    };
+    unchanged.with_context(cannot_read)?;
+    match created {
+        Some(CreatedOutput {
+            destination,
+            target,
+        }) => finished.commit(destination, target, input_record, record.announce),
+        None => Ok(finished.done),
+    }
+}
+
+/// Processes each page of an input. The output is complete afterwards, but has no name yet.
+fn process_open_file(
+    ops: &[&dyn Operation],
+    input: OpenedInput,
+    shared: Option<&SharedStatistics>,
+    created: Option<&CreatedOutput>,
+    resources: &Resources,
+) -> Result<FinishedJob> {
+    let file = input.file;
     let ops = with_own(ops, file.own_op.as_deref());
-    let page_bytes = page_bytes(&file.reader, &ops, destination).with_context(cannot_read)?;
+    let destination = created.map(|created| created.destination);
+    let page_bytes = page_bytes(&file.reader, &ops, destination);
+    let page_bytes = page_bytes.with_context(|| input.messages.cannot_read())?;
     // Asked before this page takes its own part of the memory.
     let is_too_large = resources.is_too_large(page_bytes);
     let _reservation = resources.reserve(page_bytes);
     let (first_shape, pages) = (file.surveys[0].shape, file.surveys.len());
-    let output = created
-        .as_ref()
-        .map(|created| file.encoder(&ops, created.destination, &created.target));
+    let output = created.map(|created| file.encoder(&ops, created.destination, &created.target));
     let mut job = Job::new(&ops, output.transpose()?, resources, pages);
     job.diagnostics.add_about_file(file.reader.left_out());
     job.row_bands |= is_too_large;
     let mut input = Input {
-        messages,
-        source,
+        messages: input.messages,
+        source: input.source,
         reader: file.reader,
-        opening,
+        opening: input.opening,
         position: None,
     };
     let measured = match shared {
@@ -480,20 +541,7 @@ fn process_pages(
     for index in 0..pages {
         job.run_page(&mut input, shared.unwrap_or(&measured), index)?;
     }
-    let input_record = source.record().with_context(cannot_read)?;
-    let unchanged = match record.passes {
-        Some(passes) => passes.check(path, source),
-        None => source.check_unchanged(),
-    };
-    unchanged.with_context(cannot_read)?;
-    let finished = job.finish(first_shape, input.reader.damage());
-    match created {
-        Some(CreatedOutput {
-            destination,
-            target,
-        }) => finished.commit(destination, target, input_record, record.announce),
-        None => Ok(finished.done),
-    }
+    Ok(job.finish(first_shape, input.reader.damage()))
 }
 
 /// Refuses operations and an output that do not fit a page of this shape.

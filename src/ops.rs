@@ -9,6 +9,7 @@
 pub mod calibrate;
 pub mod chain;
 pub mod clip;
+pub mod combine;
 pub mod convert;
 pub mod counts;
 pub mod cpu;

@@ -34,6 +34,8 @@ mod chain_types;
 mod changed;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
+/// Grey images that become the channels or the colours of one.
+mod combine;
 /// The command as a user meets it: files, exit statuses, messages.
 mod command;
 /// Awkward images: the contract of `docs/CONTRACT.md`, row by row.

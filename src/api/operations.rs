@@ -15,6 +15,8 @@ use crate::image::{Depth, Shape};
 use crate::ops::calibrate::{Calibrate, Frame};
 use crate::ops::convert::Convert;
 use crate::ops::crop::Crop;
+use crate::ops::debayer::Debayer;
+pub use crate::ops::debayer::{Method as DebayerMethod, Pattern as BayerPattern};
 use crate::ops::fit::Fit;
 use crate::ops::normalize::{self, InputRange, Range};
 use crate::ops::restore::Restore;
@@ -118,6 +120,11 @@ impl Operations {
             height,
         };
         Ok(self.then(Box::new(Crop { region })))
+    }
+
+    /// Computes an RGB image from the mosaic of a sensor, whose upper left 2×2 pixels see the colours of `pattern`.
+    pub fn debayer(self, pattern: BayerPattern, method: DebayerMethod) -> Operations {
+        self.then(Box::new(Debayer { pattern, method }))
     }
 
     /// Subtracts a dark frame and divides by a flat field.
@@ -297,7 +304,7 @@ impl Operations {
     /// The operations as the engine has them; `convert`, which changes nothing, if there is none.
     pub(crate) fn list(&self) -> Vec<&dyn Operation> {
         match &self.ops[..] {
-            [] => vec![&Convert {}],
+            [] => vec![&Convert { channel: None }],
             ops => ops.iter().map(|op| &**op).collect(),
         }
     }

@@ -8,6 +8,7 @@ use super::watch::options::Watching;
 use crate::formats::{self, Format, format};
 use crate::image::Depth;
 use crate::image::metadata::Axis;
+use crate::ops::combine::ChannelColours;
 use crate::ops::fit::Fit;
 use crate::os::limits;
 use crate::os::memory_budget;
@@ -263,6 +264,58 @@ pub struct Gathered {
     /// The verbosity.
     #[command(flatten)]
     pub verbosity: Verbosity,
+
+    /// The compression for each format.
+    #[command(flatten)]
+    pub options: formats::Options,
+}
+
+/// The inputs and the output of `combine`.
+#[derive(Args, Clone, Debug)]
+pub struct ChannelFiles {
+    /// Grey images of the same size, type and number of pages, one for each channel, then the output image; with --colours also a single stack. - is standard input or output
+    #[arg(required_unless_present = "output", value_name = "INPUT… OUTPUT")]
+    pub paths: Vec<PathBuf>,
+
+    /// The output image, instead of naming it last
+    #[arg(short, long, value_name = "OUTPUT")]
+    pub output: Option<PathBuf>,
+
+    /// Show each channel in a colour and add them up, e.g. C1=green,C2=#ff00ff. C1 is the first channel of a stack (ImageJ hyperstack or OME-TIFF), or the first of several files; channels of a stack without a colour are left out
+    #[arg(long, visible_alias = "colors", value_name = "C1=COLOUR,…")]
+    pub colours: Option<ChannelColours>,
+
+    /// Output format (default: from the extension)
+    #[arg(long, value_parser = format::argument(), ignore_case = true)]
+    pub format: Option<&'static Format>,
+
+    /// Output bits per sample (default: as input)
+    #[arg(long, value_name = "8|16")]
+    pub depth: Option<Bits>,
+
+    /// Bring the image upright, as its orientation tag says, and set the tag to upright
+    #[arg(long)]
+    pub auto_orient: bool,
+
+    /// Shrink the result so that its longer side has N pixels, each the exact average of the area it covers
+    #[arg(long, value_name = "N")]
+    pub fit: Option<Fit>,
+
+    /// Replace an existing output
+    #[arg(long, short_alias = 'f', visible_alias = "force")]
+    pub overwrite: bool,
+
+    /// Sync the output to disk before renaming it into place, and sync the folder after
+    #[arg(long)]
+    pub sync: bool,
+
+    /// Show what would be done, without doing it
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print errors only
+    #[arg(short, long)]
+    pub quiet: bool,
 
     /// The compression for each format.
     #[command(flatten)]

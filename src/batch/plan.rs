@@ -27,13 +27,17 @@ use std::path::Path;
 const CORE_RATE: f64 = 170e6;
 
 /// The planned treatment of a file without errors.
-enum DryRun {
+pub enum DryRun {
     /// It would be processed: the shapes and metadata sizes of its pages (none for a stream, which
     /// only the run can read), whether the result replaces a file, and whether `CORE_RATE` is that of the work.
     Done {
+        /// The size of each page.
         pages: Vec<PageSurvey>,
+        /// Whether the result replaces a file.
         replaces: bool,
+        /// Whether `CORE_RATE` is the rate of the work.
         has_rate: bool,
+        /// The plan of each page, as text.
         plans: Vec<String>,
     },
     /// An earlier run processed it.
@@ -197,7 +201,10 @@ impl Batch<'_, '_> {
         let bytes: u64 = pages().map(|page| page.shape.bytes() as u64).sum();
         let threads = self.workers().threads(todo.len());
         // Only one page of a stack is in memory at a time.
-        let mut each: Vec<u64> = todo.iter().map(|pages| largest_page(self.ops, pages)).collect();
+        let mut each: Vec<u64> = todo
+            .iter()
+            .map(|pages| largest_page(self.ops, pages))
+            .collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         let at_once: u64 = each.iter().take(threads).sum();
         let limit = self.options.memory();
@@ -229,7 +236,10 @@ impl Batch<'_, '_> {
 
 impl DryRun {
     /// Prints the plan of each page.
-    fn print_plans(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Standard output that cannot be written.
+    pub fn print_plans(&self) -> Result<()> {
         let DryRun::Done { plans, .. } = self else {
             return Ok(());
         };

@@ -4,7 +4,6 @@
 //!
 //! A median needs all images at once (`median`).
 
-mod image_type;
 mod median;
 mod partial;
 mod set;
@@ -15,6 +14,7 @@ use super::progress::Progress;
 use super::shard::Shard;
 use super::tally::Screen;
 use super::workers::Workers;
+pub use crate::engine::ImageType;
 use crate::engine::options::Common;
 use crate::engine::{CombinedImage, Resources};
 use crate::formats::Format;
@@ -27,7 +27,6 @@ use crate::os::count::plural;
 use crate::os::outcome::Outcome;
 use crate::timing::{FileCounts, Report as Times, Timeline};
 use anyhow::{Context, Error, Result, bail, ensure};
-pub use image_type::ImageType;
 pub use partial::Partial;
 use partial::PartialImages;
 pub use set::Set;

@@ -33,6 +33,12 @@ pub const PROJECT: &str = "Examples:\n\
 \x20 gpuimg project sum in/ sum.tif --scale          scale to 16 bits instead\n\
 \x20 gpuimg project mean in/ p/3.partial --partial --shard 3/16";
 
+pub const COMBINE: &str = "Examples:\n\
+\x20 gpuimg combine r.tif g.tif b.tif rgb.tif        red, green and blue\n\
+\x20 gpuimg combine r.tif g.tif b.tif a.tif rgba.png with alpha\n\
+\x20 gpuimg combine cells.tif rgb.tif --colours C1=green,C2=#ff00ff\n\
+A stack's channels are those of its axes; Z and T become pages.";
+
 pub const CALIBRATE: &str = "Examples:\n\
 \x20 gpuimg calibrate --dark dark.tif --flat flat.tif in/ out/\n\
 \x20 gpuimg calibrate --dark darks/ --flat flats/ in/ out/   average the frames\n\

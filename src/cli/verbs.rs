@@ -1,6 +1,7 @@
 //! Runs the subcommands, a file each; `doctor` and `bench` have modules of their own.
 
 mod calibrate;
+mod combine;
 mod completions;
 mod convert;
 mod formats;
@@ -41,6 +42,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             common,
         } => run::run(verbs, files, common),
         Verb::Project { op, files, common } => project::run(op, files, common),
+        Verb::Combine { files, common } => combine::run(files, common),
         Verb::Sum {
             op,
             json,

@@ -140,6 +140,30 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
+    /// A reader of pages that `decoder` makes from those of other readers; `source` and `format` are those of the first.
+    ///
+    /// # Errors
+    /// A first page that cannot be made.
+    pub fn from_decoder(
+        source: &'a Source,
+        format: &'static Format,
+        decoder: Box<dyn Decoder + 'a>,
+        reading: &Reading,
+    ) -> Result<Reader<'a>> {
+        let mut reader = Reader {
+            source,
+            format,
+            pages: (0..decoder.pages()).collect(),
+            decoder,
+            axes: None,
+            part: None,
+            skipped: Vec::new(),
+            policy: ErrorPolicy::new(reading.keep_going),
+        };
+        reader.turn_to(0)?;
+        Ok(reader)
+    }
+
     /// An error if a read of the file failed, whatever its decoder says: it may have taken something for
     /// absent or damaged. Where damage is accepted, it is recorded as damage.
     fn checked<T>(&self, result: Result<T>) -> Result<T> {

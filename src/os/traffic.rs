@@ -53,6 +53,12 @@ impl Traffic {
         }
     }
 
+    /// Adds the counters of another file, which was read at other times.
+    pub fn add(&self, other: &Traffic) {
+        self.bytes.fetch_add(other.bytes(), Ordering::Relaxed);
+        self.note(|calls| calls.busy += other.time());
+    }
+
     fn note(&self, change: impl FnOnce(&mut Calls)) {
         // Poisoned only if a clock panicked; the counters are still valid.
         change(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner));

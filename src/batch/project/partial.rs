@@ -5,12 +5,11 @@
 //! A `.partial` file is one line of JSON, and after it a number for every sample of an image, in order
 //! and little-endian: of a sum or a mean 4 bytes, else as many as a sample has.
 
-use super::image_type::{ImageType, ImageTypeRecord};
 use super::{Facts, First, finish, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
 use crate::batch::shard::{Parts, Shard, WholeSet};
-use crate::engine::CombinedImage;
+use crate::engine::{CombinedImage, ImageType, ImageTypeRecord};
 use crate::formats::Reading;
 use crate::formats::fits::exposure::Exposures;
 use crate::ops::project::{Accumulator, Project};

@@ -6,21 +6,22 @@ use super::split::split;
 use super::stack::stack;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
-use crate::batch::item::{Item, Items};
+use crate::batch::item::Items;
 use crate::batch::key::Job;
 use crate::batch::naming::Naming;
-use crate::batch::options::{Files, Options};
+use crate::batch::options::{Bits, Files, Options};
 use crate::batch::watch::range_file::RangeFile;
 use crate::batch::{self, output_paths};
 use crate::cli::print_error;
 use crate::cli::{Images, WholeSet};
 use crate::engine::Destination;
 use crate::engine::options::Common;
-use crate::formats::Reader;
+use crate::formats::{Format, Reader, Reading};
 use crate::gpu::Choice;
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::ops::set_range::SetRange;
+use crate::os::Source;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
@@ -178,35 +179,51 @@ pub(super) enum Range<'a> {
     Followed(&'a RangeFile<'a>),
 }
 
-/// The depth of the results: that of `--depth`, or 8 bits where their format has no other. This is reported once, unless the
-/// only image is known to have 8 bits.
+/// The depth of the results: that of `--depth`, or 8 bits where their format has no other.
 fn depth(
     ops: &[&dyn Operation],
     asked: &Conversion,
     files: &Files,
     common: &Common,
 ) -> Option<Depth> {
-    let format = asked.format.or_else(|| asked.naming.format());
-    let format = format.filter(|format| format.capabilities.depths == [Depth::Eight]);
     // The frames of `calibrate` have the depth of its results, which it refuses to change.
     let calibrates = ops
         .last()
         .is_some_and(|op| op.properties().name == "calibrate");
-    let (None, Some(format), false) = (files.depth, format, calibrates) else {
+    if calibrates {
         return files.depth.map(Depth::from);
-    };
-    let is_eight = |item: &Item| {
-        let shape = || -> Result<Depth> {
-            let source = item.source()?;
-            Ok(Reader::open(&source, &common.reading)?.shape().depth)
-        };
-        item.is_stream() || shape().map_or(true, |depth| depth == Depth::Eight)
-    };
-    let keeps_depth = match asked.items.items.as_slice() {
-        [item] => is_eight(item),
+    }
+    let keeps_depth = || match asked.items.items.as_slice() {
+        [item] => item.is_stream() || has_eight_bits(|| item.source(), &common.reading),
         _ => false,
     };
-    if !keeps_depth && !files.batch.verbosity.quiet {
+    let format = asked.format.or_else(|| asked.naming.format());
+    let quiet = files.batch.verbosity.quiet;
+    depth_of_format(files.depth, format, quiet, keeps_depth)
+}
+
+/// Whether an input has 8 bits, or cannot be read.
+pub(super) fn has_eight_bits(open: impl FnOnce() -> Result<Source>, reading: &Reading) -> bool {
+    let depth = || -> Result<Depth> {
+        let source = open()?;
+        Ok(Reader::open(&source, reading)?.shape().depth)
+    };
+    depth().map_or(true, |depth| depth == Depth::Eight)
+}
+
+/// The depth that was asked for, or 8 bits where the format has no other. This is reported once, unless the results keep their
+/// depth.
+pub(super) fn depth_of_format(
+    asked: Option<Bits>,
+    format: Option<&Format>,
+    quiet: bool,
+    keeps_depth: impl FnOnce() -> bool,
+) -> Option<Depth> {
+    let format = format.filter(|format| format.capabilities.depths == [Depth::Eight]);
+    let (None, Some(format)) = (asked, format) else {
+        return asked.map(Depth::from);
+    };
+    if !quiet && !keeps_depth() {
         console::tell(&format!(
             "gpuimg: {} stores 8 bits per sample: deeper samples are converted as with --depth 8",
             format.name

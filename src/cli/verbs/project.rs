@@ -7,7 +7,7 @@ use crate::batch::shard::Shard;
 use crate::batch::{inputs, output_paths};
 use crate::engine::options::Common;
 use crate::engine::{CombinedImage, Destination};
-use crate::formats::format;
+use crate::formats::{Format, format};
 use crate::image::metadata::Metadata;
 use crate::ops::project::{Project, Projection};
 use crate::os::console;
@@ -121,6 +121,23 @@ pub(super) fn write_and_report(
     Ok(())
 }
 
+/// The format of an output, if an option or its name states one: a stream has no name, and gets the format of the first image.
+///
+/// # Errors
+/// A name without the extension of a format.
+pub(super) fn named_format(
+    output: &Path,
+    asked: Option<&'static Format>,
+) -> Result<Option<&'static Format>> {
+    if asked.is_some() || output == Path::new("-") {
+        return Ok(asked);
+    }
+    let format = format::of_extension(output);
+    Ok(Some(format.with_context(|| {
+        format!("cannot write {}", output.shown())
+    })?))
+}
+
 /// The destination of the result.
 ///
 /// # Errors
@@ -160,15 +177,10 @@ fn destination(
             "a median needs all images at once and cannot be computed in parts"
         );
     }
-    let from_name = format::of_extension(output);
-    let format = match (files.format, from_name) {
-        (Some(format), _) => Some(format),
-        (None, _) if files.partial => None,
-        // A stream without a name has the format of the first image.
-        (None, _) if output == Path::new("-") => None,
-        (None, from_name) => {
-            Some(from_name.with_context(|| format!("cannot write {}", output.shown()))?)
-        }
+    let format = if files.partial {
+        None
+    } else {
+        named_format(output, files.format)?
     };
     Ok(Destination {
         path: output.into(),

@@ -37,9 +37,26 @@ pub fn single(
         ..RunRecord::NONE
     };
     let done = process_file(ops, input, output, &resources, record_of_run)?;
-    describe(&done, &input.shown(), common, quiet);
+    report_image(ops, input, output, &done, &devices, common, quiet)?;
+    Ok(done)
+}
+
+/// Tells on standard error what the user of an image should know of it and, where `--stats` asks for it, where the time went.
+///
+/// # Errors
+/// Times that cannot be written.
+pub fn report_image(
+    ops: &[&dyn Operation],
+    input: &Path,
+    output: Option<&Destination>,
+    done: &Done,
+    devices: &Devices,
+    common: &Common,
+    quiet: bool,
+) -> Result<()> {
+    describe(done, &input.shown(), common, quiet);
     let Some(form) = &common.stats else {
-        return Ok(done);
+        return Ok(());
     };
     let arrow = output
         .map(|output| format!(" → {}", output.path.shown()))
@@ -55,13 +72,12 @@ pub fn single(
         plan: done.plan.clone(),
         timeline: Some(done.timeline.clone()),
         wall: done.timeline.wall(),
-        ..report(ops, &devices)
+        ..report(ops, devices)
     };
     times.files.files = 1;
-    record(&mut times, &done, &input.shown(), common);
+    record(&mut times, done, &input.shown(), common);
     times.peaks = devices.peaks();
-    form.deliver(&times)?;
-    Ok(done)
+    form.deliver(&times)
 }
 
 /// Prints on standard error what the user of an image should know of it.

@@ -1,4 +1,4 @@
-//! The type that the images of a projection share.
+//! The type that images share whose samples are compared or combined pixel by pixel.
 
 use crate::image::metadata::{Alpha, Metadata};
 use crate::image::{Depth, Shape};
