@@ -24,6 +24,7 @@ mod library_errors;
 pub mod memory;
 pub mod metadata;
 pub mod metaimage;
+pub mod nifti;
 pub mod npy;
 pub mod nrrd;
 pub mod ordered;
@@ -66,6 +67,7 @@ pub static FORMATS: &[&Format] = &[
     &dicom::FORMAT,
     &nrrd::FORMAT,
     &metaimage::FORMAT,
+    &nifti::FORMAT,
     &farbfeld::FORMAT,
     &jpeg::FORMAT,
     &library::bmp::FORMAT,

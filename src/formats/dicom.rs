@@ -17,7 +17,7 @@ mod values;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Field, Format, PageSurvey};
 use super::library::check_length;
-use crate::image::metadata::{Diagnostics, Metadata, Resolution, Unit};
+use crate::image::metadata::{Diagnostics, Metadata, Resolution};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
 use anyhow::{Context, Result, anyhow, ensure};
@@ -123,7 +123,11 @@ impl<'a> DicomDecoder<'a> {
             signed: values.signed && palette.is_none(),
             white_is_zero: stored.colours == white_is_zero,
             maxval: narrow.then(|| ((1u32 << stored.bits) - 1) as u16),
-            resolution: header.decimals((0x28, 0x30)).and_then(resolution),
+            // From row to row, and from column to column.
+            resolution: match header.decimals((0x28, 0x30)).as_deref() {
+                Some([down, across]) => Resolution::from_millimetres(*across, *down),
+                _ => None,
+            },
             window: stored.window(&header).filter(|_| palette.is_none()),
             ..Metadata::default()
         };
@@ -139,25 +143,6 @@ impl<'a> DicomDecoder<'a> {
             page: 0,
         })
     }
-}
-
-/// Pixels in a centimetre, for the millimetres from row to row and from column to column.
-fn resolution(spacing: Vec<f64>) -> Option<Resolution> {
-    let [down, across] = spacing[..] else {
-        return None;
-    };
-    // In millionths of a millimetre, of which decimals have few.
-    let fraction = |millimetres: f64| {
-        let parts = (millimetres * 1e6).round();
-        (1.0..=u32::MAX.into())
-            .contains(&parts)
-            .then_some((10_000_000, parts as u32))
-    };
-    Some(Resolution {
-        x: fraction(across)?,
-        y: fraction(down)?,
-        unit: Unit::Centimetre,
-    })
 }
 
 impl Decoder for DicomDecoder<'_> {

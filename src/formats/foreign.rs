@@ -10,7 +10,7 @@ pub const HEAD: usize = 512;
 /// A kind of file that is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Its name with an article: `a NIfTI volume`.
+    /// Its name with an article: `an MRC volume`.
     pub name: &'static str,
     /// What its user can do.
     pub advice: &'static str,
@@ -41,9 +41,8 @@ const fn foreign(
 /// The kinds, each with all of its marks; the first that fits counts.
 #[rustfmt::skip]
 const KINDS: &[Foreign] = &[
-    foreign("a NIfTI volume", VOLUME, &[(344, b"n+1\0")]),
-    foreign("a NIfTI volume", VOLUME, &[(344, b"ni1\0")]),
-    foreign("a NIfTI volume", VOLUME, &[(4, b"n+2\0")]),
+    foreign("a NIfTI header without samples", "save header and samples as one .nii file first, with nibabel or ITK-SNAP", &[(344, b"ni1\0")]),
+    foreign("a NIfTI header without samples", "save header and samples as one .nii file first, with nibabel or ITK-SNAP", &[(4, b"ni2\0")]),
     foreign("an MRC volume", VOLUME, &[(208, b"MAP ")]),
     foreign("a Zeiss CZI file", MICROSCOPE, &[(0, b"ZISRAWFILE")]),
     foreign("a Nikon ND2 file", MICROSCOPE, &[(0, b"\xda\xce\xbe\x0a")]),

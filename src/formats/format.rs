@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-/// Bytes at the beginning of a file by which its format is recognised; DICOM's mark is the last.
-pub const HEAD: usize = 132;
+/// Bytes at the beginning of a file by which its format is recognised: enough that those of a gzip file show what is in it.
+pub const HEAD: usize = 1024;
 
 /// A format of image files: a row of `FORMATS`.
 #[derive(Debug)]

@@ -39,7 +39,7 @@ pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
 pub fn axes(metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
     match &metadata.own {
         Own::Tiff { fields, .. } => axes::axes(fields, channels, pages),
-        _ => Ok(None),
+        _ => Ok(metadata.axes.filter(|axes| axes.pages() == Some(pages))),
     }
 }
 
@@ -48,6 +48,7 @@ pub fn select(metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostic
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
         axes::select(fields, Order::new(*big_endian), part, diagnostics);
     }
+    metadata.axes = metadata.axes.map(|_| part.axes());
 }
 
 /// Makes the metadata of a page, before any operation, true of a stack of so many `images`, each
@@ -56,6 +57,7 @@ pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics:
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
         axes::collapse(fields, Order::new(*big_endian), axis, images, diagnostics);
     }
+    metadata.axes = None;
 }
 
 /// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
@@ -108,6 +110,9 @@ pub fn convert(
     }
     if lacks(Field::Resolution) && metadata.resolution.is_some() {
         leave_out("the resolution".into());
+    }
+    if metadata.axes.take().is_some() {
+        leave_out("which pages are slices, frames and channels".into());
     }
     let own = std::mem::take(&mut metadata.own);
     metadata.own = (format.convert_metadata)(metadata, own, &mut leave_out);

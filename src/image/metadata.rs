@@ -37,6 +37,8 @@ pub struct Metadata {
     pub window: Option<(i64, i64)>,
     /// How `normalize` scaled the values, if the file says so; or why that cannot be read.
     pub stretch: Option<Result<Stretch, String>>,
+    /// The axes along which the pages of the file lie, if they are not in its own metadata.
+    pub axes: Option<Axes>,
     /// The metadata that only the input's format can store.
     pub own: Own,
 }
@@ -318,6 +320,22 @@ impl Metadata {
 }
 
 impl Resolution {
+    /// The resolution of pixels with these distances in millimetres; `None` if they are not plausible.
+    pub fn from_millimetres(across: f64, down: f64) -> Option<Resolution> {
+        // In millionths of a millimetre, of which decimals have few.
+        let fraction = |millimetres: f64| {
+            let parts = (millimetres * 1e6).round();
+            (1.0..=u32::MAX.into())
+                .contains(&parts)
+                .then_some((10_000_000, parts as u32))
+        };
+        Some(Resolution {
+            x: fraction(across)?,
+            y: fraction(down)?,
+            unit: Unit::Centimetre,
+        })
+    }
+
     /// Pixels a metre, rounded, across and down; `None` without a unit or with unusable numbers.
     pub fn per_metre(&self) -> Option<(u32, u32)> {
         let (mul, div) = match self.unit {

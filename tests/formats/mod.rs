@@ -9,6 +9,7 @@ mod light;
 pub mod literals;
 mod lossy;
 mod met;
+mod nifti;
 mod raw;
 mod table;
 pub mod volumes;

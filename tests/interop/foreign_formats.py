@@ -1,7 +1,7 @@
-"""NumPy arrays, FITS, JPEG, BMP, GIF, WebP, TGA, QOI, PNM, MetaImage, NRRD and palette TIFFs of other programs through gpuimg, and gpuimg's
+"""NumPy arrays, FITS, NIfTI, JPEG, BMP, GIF, WebP, TGA, QOI, PNM, MetaImage, NRRD and palette TIFFs of other programs through gpuimg, and gpuimg's
 through other programs.
 
-Needs numpy, astropy, Pillow and SimpleITK. Usage:
+Needs numpy, astropy, nibabel, Pillow and SimpleITK. Usage:
     python tests/interop/foreign_formats.py path/to/gpuimg
 Writes each kind of file with the program that knows it best, has gpuimg flip it (to .npy, so that NumPy reads
 the samples themselves), and compares with NumPy's flip of what that program reads.
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import nibabel
 import numpy as np
 import PIL.Image
 import SimpleITK
@@ -100,6 +101,25 @@ def fits_files():
             check("gpuimg → astropy", opened[0].data.astype(dtype), np.flip(image, len(shape) - 2), (dtype, shape, place))
 
 
+def nifti():
+    out = folder / "out.npy"
+    types = ("u1", "i1", "u2", "i2", "u4", "i4", "f4", "f8")
+    shapes = ((53, 67), (30, 20, 4), (30, 20, 3, 2), (30, 20, 1, 2, 3))
+    kinds = itertools.product((nibabel.Nifti1Image, nibabel.Nifti2Image), ("a.nii", "a.nii.gz"), "<>", types, shapes)
+    for kind, name, order, dtype, shape in kinds:
+        image = picture(shape, np.dtype(dtype)).astype(order + dtype)
+        made = kind(image, np.diag([2, 3, 4, 1]), kind.header_class(endianness=order))
+        made.header.set_data_dtype(image.dtype)
+        made.header.set_slope_inter(1, 0)
+        nibabel.save(made, folder / name)
+        raw = np.asanyarray(nibabel.load(folder / name).dataobj.get_unscaled()).T
+        assert raw.dtype == image.dtype, raw.dtype
+        flip(folder / name, out)
+        expected = np.flip(raw, raw.ndim - 2).astype(dtype)
+        found = np.load(out)
+        check("nibabel → gpuimg", found.reshape(expected.shape), expected, (kind.__name__, name, order, dtype, shape))
+
+
 def pillow():
     out = folder / "out.npy"
 
@@ -171,11 +191,13 @@ def volumes():
     out = folder / "out.npy"
     shapes = ((67, 53), (4, 20, 30))
     types = ("u1", "i1", "u2", "i2", "u4", "i4", "f4", "f8")
-    for dtype, shape, name in itertools.product(types, shapes, ("a.mha", "a.mhd", "a.nrrd", "a.nhdr")):
+    names = ("a.mha", "a.mhd", "a.nrrd", "a.nhdr")
+    for dtype, shape, name, compressed in itertools.product(types, shapes, names, (False, True)):
         image = picture(shape, np.dtype(dtype))
-        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image), str(folder / name), useCompression=False)
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image), str(folder / name), useCompression=compressed)
         flip(folder / name, out)
-        check("ITK → gpuimg", np.load(out), np.flip(image, len(shape) - 2), (dtype, shape, name))
+        what = (dtype, shape, name, compressed)
+        check("ITK → gpuimg", np.load(out), np.flip(image, len(shape) - 2), what)
     for dtype, name in itertools.product(("u1", "u2"), ("a.mha", "a.nrrd")):
         image = picture((67, 53, 3), np.dtype(dtype))
         SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image, isVector=True), str(folder / name), useCompression=False)
@@ -195,6 +217,7 @@ def palettes():
 
 arrays()
 fits_files()
+nifti()
 pillow()
 volumes()
 palettes()

@@ -124,6 +124,8 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
             "metaimage",
             metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
         ),
+        ("nifti", nifti(false)),
+        ("nifti-gzip", nifti(true)),
         ("dicom", small_dicom()),
         ("dicom-lossless", small_lossless()),
         ("exr", small_exr()),
@@ -186,6 +188,31 @@ pub fn gif(transparent: bool, left: u8, width: u8) -> Vec<u8> {
     file.extend(packed);
     file.extend(b"\0;");
     file
+}
+
+/// A NIfTI file of version 1 with 3 × 2 × 2 words, compressed with gzip or not.
+pub fn nifti(compressed: bool) -> Vec<u8> {
+    let mut file = vec![0; 352];
+    let mut set = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+    set(0, &348i32.to_le_bytes());
+    for (axis, length) in [3i16, 3, 2, 2].into_iter().enumerate() {
+        set(40 + 2 * axis, &length.to_le_bytes());
+    }
+    set(70, &4i16.to_le_bytes());
+    set(72, &16i16.to_le_bytes());
+    for (axis, distance) in [1f32, 0.5, 0.25, 2.0].into_iter().enumerate() {
+        set(76 + 4 * axis, &distance.to_le_bytes());
+    }
+    set(108, &352f32.to_le_bytes());
+    set(123, &[2]);
+    set(344, b"n+1\0");
+    file.extend((-6..6i16).flat_map(i16::to_le_bytes));
+    if !compressed {
+        return file;
+    }
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut gzip, &file).unwrap();
+    gzip.finish().unwrap()
 }
 
 /// An NRRD of 3 × 2 pixels with more fields.

@@ -105,6 +105,7 @@ mod tests {
             (b"SIMPLE  =      T", "fits"),
             (b"NRRD0004\n", "nrrd"),
             (b"ObjectType = Image", "metaimage"),
+            (b"\x1C\x02\0\0n+2\0", "nifti"),
             (&dicom[..], "dicom"),
             (b"farbfeld\0\0\0\x01", "farbfeld"),
             (b"\xFF\xD8\xFF\xE0", "jpeg"),

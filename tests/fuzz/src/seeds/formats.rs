@@ -228,6 +228,35 @@ fn volumes() -> Vec<Vec<u8>> {
     all
 }
 
+/// NIfTI of every type and of both versions, as it is and compressed.
+fn nifti() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for datatype in [2u8, 4, 8, 16, 64, 128, 0] {
+        let mut first = vec![0; 352];
+        first[..2].copy_from_slice(&[0x5C, 1]);
+        first[40..50].copy_from_slice(&[4, 0, 3, 0, 2, 0, 2, 0, 1, 0]);
+        first[70] = datatype;
+        first[71] = u8::from(datatype == 0);
+        first[123] = 10;
+        first[254] = 1;
+        first[344..347].copy_from_slice(b"n+1");
+        let mut second = vec![0; 544];
+        second[2..7].copy_from_slice(&[2, 0x1C, b'n', b'+', b'2']);
+        second[12] = u8::from(datatype == 0);
+        second[13] = datatype;
+        for (axis, length) in [3, 3, 2, 2].into_iter().enumerate() {
+            second[23 + 8 * axis] = length;
+        }
+        for header in [first, second] {
+            let file = [header, vec![7; 96]].concat();
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut gzip, &file).expect("memory takes every byte");
+            all.extend([file, gzip.finish().expect("memory takes every byte")]);
+        }
+    }
+    all
+}
+
 /// FITS of every type, scaled, of three axes, and after an empty first part.
 fn fits() -> Vec<Vec<u8>> {
     let block = |records: &[&str]| {
@@ -340,6 +369,6 @@ pub fn of_formats() -> Vec<Vec<u8>> {
     all.push(b"#?RGBE\n\n-Y 1 +X 8\n\x02\x02\0\x08\x88\x80\x08\x01\x02\x03\x04\x05\x06\x07\x08\x88\0\x88\x81".to_vec());
     let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
     all.push(gif.to_vec());
-    all.extend([arrays(), dicom(), volumes(), fits()].concat());
+    all.extend([arrays(), dicom(), volumes(), nifti(), fits()].concat());
     all
 }
