@@ -52,6 +52,7 @@ fn form(shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
         order: Order::Big,
         toggled: false,
         block: 1,
+        ..Form::default()
     })
 }
 

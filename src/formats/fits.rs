@@ -1,21 +1,22 @@
 //! FITS (Flexible Image Transport System standard 4.0): images of 8, 16 and 32 bits, signed
 //! or not, and of floating point of 32 and 64 bits.
 //!
-//! The first image of the file is read; axes after the second become pages. Rows keep the order of the file, as in NumPy
-//! and astropy (viewers show the first row at the bottom). FITS outputs keep the other records of the header, except those
-//! that an operation makes untrue.
+//! Each image of the file is read, also if it is compressed in tiles; axes after the second become pages. Rows keep the order
+//! of the file, as in NumPy and astropy (viewers show the first row at the bottom). FITS outputs keep the other records of
+//! the header, except those that an operation makes untrue.
 
 pub mod exposure;
 mod header;
+mod parts;
 pub(super) mod records;
+mod tiled;
 
-use super::format::{Capabilities, Decoder, Field, Format};
-use super::raster::{Form, Layout, RasterDecoder, RasterEncoder, page_count};
+use super::format::{Capabilities, Field, Format};
+use super::raster::{Form, Layout, RasterEncoder, page_count};
 use super::raw::Order;
 use crate::image::metadata::{Metadata, Own, Record};
 use crate::image::{Depth, Shape};
-use crate::os::Source;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use header::{BLOCK, Header};
 use records::Kind;
 
@@ -32,22 +33,12 @@ pub static FORMAT: Format = Format {
         ..Capabilities::ALL_SAMPLES
     },
     sniff: |head| head.starts_with(b"SIMPLE  ="),
-    decoder,
+    decoder: parts::decoder,
     encoder: Some(|target, _, pages| Ok(Box::new(RasterEncoder::new(target, form, pages.len())))),
     convert_metadata,
     add_stretch,
     ..Format::DEFAULTS
 };
-
-fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
-    let (header, more) = first_image(source)?;
-    let mut layout = layout(&header)?;
-    if more {
-        let warning = "the file has more than its first image, which is left out";
-        layout.diagnostics.warnings.push(warning.into());
-    }
-    Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
-}
 
 fn convert_metadata(_: &Metadata, own: Own, leave_out: &mut dyn FnMut(String)) -> Own {
     match own {
@@ -70,29 +61,15 @@ fn add_stretch(own: &mut Own, text: &str) -> bool {
     true
 }
 
-/// The header of the first image, and whether something else follows it.
-fn first_image(source: &Source) -> Result<(Header, bool)> {
-    let mut at = 0;
-    // A file with more parts is considered damaged.
-    for _ in 0..1000 {
-        let header = Header::read(source, at)?;
-        let next = header.next()?;
-        ensure!(
-            header.flag("ZIMAGE") != Some(true),
-            "its image is compressed in a table, which is not supported (funpack unpacks it)"
-        );
-        if header.is_image() {
-            return Ok((header, next < source.len()));
-        }
-        ensure!(next < source.len(), "there is no image in it");
-        at = next;
-    }
-    bail!("there is no image in its first 1000 parts")
-}
-
-/// The layout that a header describes.
-fn layout(header: &Header) -> Result<Layout> {
-    let depth = match header.integer("BITPIX") {
+/// The layout of an image with these axes and this BITPIX, of which a header has all else; of its records those are kept that
+/// `keeps` takes.
+fn layout(
+    header: &Header,
+    axes: &[u64],
+    bitpix: Option<i64>,
+    keeps: fn(&Record) -> bool,
+) -> Result<Layout> {
+    let depth = match bitpix {
         Some(8) => Depth::Eight,
         Some(16) => Depth::Sixteen,
         Some(32) => Depth::ThirtyTwo,
@@ -103,11 +80,11 @@ fn layout(header: &Header) -> Result<Layout> {
         ),
         _ => bail!("its BITPIX is not one of 8, 16, 32, 64, -32, -64"),
     };
-    let [width, height, ..] = &header.axes[..] else {
+    let [width, height, ..] = axes else {
         bail!("an image of one axis is not supported");
     };
     let shape = Shape::checked(*width, *height, 1, depth)?;
-    let pages = page_count(&header.axes)?;
+    let pages = page_count(axes)?;
     let scale = (
         header.real("BSCALE")?.unwrap_or(1.0),
         header.real("BZERO")?.unwrap_or(0.0),
@@ -130,7 +107,7 @@ fn layout(header: &Header) -> Result<Layout> {
         .filter(|record| match records::kind(record) {
             Kind::Layout => false,
             Kind::Scale => scaled,
-            _ => true,
+            _ => keeps(record),
         });
     let records: Vec<Record> = records.copied().collect();
     let warnings = &mut layout.diagnostics.warnings;
@@ -155,46 +132,80 @@ fn layout(header: &Header) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The header, and how samples follow it.
+/// The header, and how samples follow it. Pages of a file of several images are images of their own again.
 fn form(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
+    let records = match &metadata.own {
+        Own::Fits(records) => &records[..],
+        _ => &[],
+    };
+    let has_parts = records.iter().any(records::is_of_part);
     let mut axes = vec![shape.width, shape.height];
-    if pages > 1 {
+    if pages > 1 && !has_parts {
         axes.push(pages);
     }
-    let mut header = Vec::new();
-    let mut add = |keyword: &str, value: &str| {
-        header.extend(format!("{:<80}", format!("{keyword:<8}= {value:>20}")).bytes());
-    };
-    add("SIMPLE", "T");
-    let sign = if shape.depth.is_float() { "-" } else { "" };
-    add("BITPIX", &format!("{sign}{}", shape.depth.bits()));
-    add("NAXIS", &axes.len().to_string());
-    for (number, axis) in axes.iter().enumerate() {
-        add(&format!("NAXIS{}", number + 1), &axis.to_string());
+    let mut header = lines(&[("SIMPLE", "T")]);
+    header.extend(layout_records(shape, &axes));
+    if has_parts && pages > 1 {
+        header.extend(lines(&[("EXTEND", "T")]));
     }
+    let mut part_header = lines(&[("XTENSION", "'IMAGE   '")]);
+    part_header.extend(layout_records(shape, &axes[..2]));
+    part_header.extend(lines(&[("PCOUNT", "0"), ("GCOUNT", "1")]));
     let zero = match (shape.depth, metadata.signed) {
         (Depth::Eight, true) => Some("-128"),
         (Depth::Sixteen, false) => Some("32768"),
         (Depth::ThirtyTwo, false) => Some("2147483648"),
         _ => None,
     };
-    if let Some(zero) = zero {
-        add("BSCALE", "1");
-        add("BZERO", zero);
+    for header in [&mut header, &mut part_header] {
+        if let Some(zero) = zero {
+            header.extend(lines(&[("BSCALE", "1"), ("BZERO", zero)]));
+        }
+        let is_kept = |record: &&Record| match records::kind(record) {
+            Kind::Layout => false,
+            Kind::Scale => zero.is_none(),
+            _ => true,
+        };
+        (records.iter().filter(is_kept)).for_each(|record| header.extend(record));
+        header.extend(format!("{:<80}", "END").bytes());
+        header.resize(header.len().next_multiple_of(BLOCK), b' ');
     }
-    if let Own::Fits(records) = &metadata.own {
-        let scales = |record: &&Record| records::kind(record) == Kind::Scale;
-        let kept = records
-            .iter()
-            .filter(|record| zero.is_none() || !scales(record));
-        kept.for_each(|record| header.extend(record));
-    }
-    header.extend(format!("{:<80}", "END").bytes());
-    header.resize(header.len().next_multiple_of(BLOCK), b' ');
     Ok(Form {
         header,
+        part_header,
+        has_parts,
         order: Order::Big,
         toggled: shape.depth != Depth::Eight,
         block: BLOCK as u64,
     })
+}
+
+/// Records of values without a comment.
+fn lines(values: &[(&str, &str)]) -> Vec<u8> {
+    let line = |(keyword, value): &(&str, &str)| {
+        // Texts begin in the eleventh column; all else ends in the thirtieth.
+        let record = if value.starts_with('\'') {
+            format!("{keyword:<8}= {value}")
+        } else {
+            format!("{keyword:<8}= {value:>20}")
+        };
+        format!("{record:<80}").into_bytes()
+    };
+    values.iter().flat_map(line).collect()
+}
+
+/// BITPIX and the axes of an image.
+fn layout_records(shape: &Shape, axes: &[usize]) -> Vec<u8> {
+    let sign = if shape.depth.is_float() { "-" } else { "" };
+    let mut records = lines(&[
+        ("BITPIX", &format!("{sign}{}", shape.depth.bits())),
+        ("NAXIS", &axes.len().to_string()),
+    ]);
+    for (number, axis) in axes.iter().enumerate() {
+        records.extend(lines(&[(
+            &format!("NAXIS{}", number + 1),
+            &axis.to_string(),
+        )]));
+    }
+    records
 }

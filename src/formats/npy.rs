@@ -190,5 +190,6 @@ fn form(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
         order: Order::Little,
         toggled: metadata.signed,
         block: 1,
+        ..Form::default()
     })
 }

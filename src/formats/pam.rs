@@ -131,5 +131,6 @@ fn form(shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
         order: Order::Big,
         toggled: false,
         block: 1,
+        ..Form::default()
     })
 }

@@ -100,6 +100,7 @@ fn form(shape: &Shape, _: &Metadata, _pages: usize) -> Result<Form> {
         order: Order::Little,
         toggled: false,
         block: 1,
+        ..Form::default()
     })
 }
 

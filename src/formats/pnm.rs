@@ -153,6 +153,7 @@ fn form(shape: &Shape, metadata: &Metadata, _pages: usize) -> Result<Form> {
         order: Order::Big,
         toggled: false,
         block: 1,
+        ..Form::default()
     })
 }
 

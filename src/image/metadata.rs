@@ -119,6 +119,8 @@ impl Own {
                 .map(|field| format!("tag {}", field.tag))
                 .collect(),
             Own::Fits(records) => (records.iter())
+                // Not of the file, but a mark of its pages.
+                .filter(|record| !record.starts_with(b"XTENSION"))
                 .map(|record| {
                     format!(
                         "the record {:?}",

@@ -1,21 +1,10 @@
 //! FITS: headers by hand, what becomes of their records.
 
 use crate::support::formats::{format, read, read_pages, refused, written};
+use crate::support::tiled::fits_part as file;
 use crate::support::{folder, grey, run};
 use gpuimg::internals::image::metadata::{Metadata, Own};
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
-
-/// A file of records and data, both padded.
-fn file(records: &[&str], data: &[u8]) -> Vec<u8> {
-    let mut file: Vec<u8> = Vec::new();
-    for record in records.iter().chain(&["END"]) {
-        file.extend(format!("{record:<80}").bytes());
-    }
-    file.resize(file.len().next_multiple_of(2880), b' ');
-    file.extend(data);
-    file.resize(file.len().next_multiple_of(2880), 0);
-    file
-}
 
 fn two_by_three<'a>(bitpix: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut records = vec![
@@ -139,18 +128,130 @@ fn cubes_and_extensions() {
         matches!(&metadata.own, Own::Fits(records) if records.len() == 1),
         "{metadata:?}"
     );
-    let more = [parts.concat(), parts[1].clone()].concat();
+    assert_eq!(said.notes, ["a part of the file is left out: table"]);
+    let more = [&parts.concat()[..], &[0; 2880]].concat();
     assert_eq!(
         read(&more).unwrap().2.warnings,
-        ["the file has more than its first image, which is left out"]
+        ["2880 bytes after its last part are left out"]
     );
     refused(&parts[..2].concat(), "there is no image in it");
     refused(&parts[0], "there is no image in it");
-    let packed = [&table[..], &["ZIMAGE  =                    T"]].concat();
-    refused(
-        &[file(&empty, b""), file(&packed, &[7; 3100])].concat(),
-        "funpack unpacks it",
+}
+
+/// Each image is a page, whatever its depth; one that is not supported is a page, too, which other pages do not need.
+#[test]
+fn every_image_is_a_page() {
+    let first = file(&two_by_three(BITS_8, &[]), b"abcdef");
+    let extension = |bitpix, name: &str, data: &[u8]| {
+        let mut records = two_by_three(bitpix, &["PCOUNT  = 0", "GCOUNT  = 1", name]);
+        records[0] = "XTENSION= 'IMAGE   '";
+        file(&records, data)
+    };
+    let second = extension(
+        BITS_16,
+        "EXTNAME = 'ERR     '",
+        b"\0\x01\0\x02\0\x03\0\x04\0\x05\0\x06",
     );
+    let third = extension(BITS_8, "EXTNAME = 'DQ      '", b"ghijkl");
+    let all = [&first[..], &second, &third].concat();
+    let (pages, metadata, said) = read_pages(&all).unwrap();
+    let depths: Vec<Depth> = pages.iter().map(|page| page.shape().depth).collect();
+    assert_eq!(depths, [Depth::Eight, Depth::Sixteen, Depth::Eight]);
+    assert_eq!(pages[0].samples().as_bytes(), b"abcdef");
+    let words = vec![0x8001u16, 0x8002, 0x8003, 0x8004, 0x8005, 0x8006];
+    assert_eq!(pages[1].samples(), &Samples::U16(words.into()));
+    assert_eq!(pages[2].samples().as_bytes(), b"ghijkl");
+    assert!(
+        matches!(&metadata.own, Own::Fits(records) if records[0].starts_with(b"EXTNAME = 'DQ"))
+    );
+    assert!(said.warnings.is_empty() && said.notes.is_empty());
+
+    // In FITS they stay images of their own, each with its records.
+    let root = folder(&[("all.fits", &all)]);
+    let flip = run(
+        root.path(),
+        &["flip", "vertical", "all.fits", "b.fits"],
+        &[],
+    );
+    assert_eq!(flip.code, 0, "{}", flip.stderr);
+    let sides = [
+        "NAXIS   =                    2",
+        "NAXIS1  =                    3",
+        "NAXIS2  =                    2",
+    ];
+    let first = ["SIMPLE  =                    T", BITS_8];
+    let extended = ["EXTEND  =                    T"];
+    let extension = |bitpix, name| {
+        let first = ["XTENSION= 'IMAGE   '", bitpix];
+        let counts = [
+            "PCOUNT  =                    0",
+            "GCOUNT  =                    1",
+            name,
+        ];
+        [&first[..], &sides, &counts].concat()
+    };
+    let flipped = [
+        file(&[&first[..], &sides, &extended].concat(), b"defabc"),
+        file(
+            &extension("BITPIX  =                   16", "EXTNAME = 'ERR     '"),
+            b"\0\x04\0\x05\0\x06\0\x01\0\x02\0\x03",
+        ),
+        file(&extension(BITS_8, "EXTNAME = 'DQ      '"), b"jklghi"),
+    ];
+    let written = std::fs::read(root.path().join("b.fits")).unwrap();
+    assert_eq!(
+        written.escape_ascii().to_string(),
+        flipped.concat().escape_ascii().to_string()
+    );
+}
+
+#[test]
+fn an_image_that_is_not_supported_is_needed_by_no_other() {
+    let extension = |bitpix, name: &str, data: &[u8]| {
+        let mut records = two_by_three(bitpix, &["PCOUNT  = 0", "GCOUNT  = 1", name]);
+        records[0] = "XTENSION= 'IMAGE   '";
+        file(&records, data)
+    };
+    let third = extension(BITS_8, "EXTNAME = 'DQ      '", b"ghijkl");
+    let wide = extension(
+        "BITPIX  =                   64",
+        "EXTNAME = 'ID      '",
+        &[0; 48],
+    );
+    let mixed = [&wide[..], &third].concat();
+    let empty = file(&["SIMPLE  = T", BITS_8, "NAXIS   = 0"], b"");
+    let mixed = [empty, mixed].concat();
+    refused(&mixed, "page 1: 64-bit integers are not supported");
+    let root = folder(&[("a.fits", &mixed)]);
+    let second = ["flip", "vertical", "a.fits", "b.fits", "--pages", "2"];
+    let run_second = run(root.path(), &second, &[]);
+    assert_eq!(run_second.code, 0, "{}", run_second.stderr);
+    let flipped = read(&std::fs::read(root.path().join("b.fits")).unwrap()).unwrap();
+    assert_eq!(flipped.0.samples().as_bytes(), b"jklghi");
+}
+
+/// The second image is cut off: without it nothing is written, and with --keep-going it is 0.
+#[test]
+fn a_second_image_that_is_cut_off() {
+    let first = file(&two_by_three(BITS_8, &[]), b"abcdef");
+    let mut records = two_by_three(BITS_8, &["PCOUNT  = 0", "GCOUNT  = 1"]);
+    records[0] = "XTENSION= 'IMAGE   '";
+    let all = [first, file(&records, b"ghijkl")].concat();
+    let root = folder(&[("cut.fits", &all[..all.len() - 2880])]);
+    let flip = ["flip", "vertical", "cut.fits", "c.tif"];
+    let cut = run(root.path(), &flip, &[]);
+    assert!(
+        cut.code == 1 && cut.stderr.contains("truncated at byte"),
+        "{}",
+        cut.stderr
+    );
+    let cut = run(root.path(), &[&flip[..], &["--keep-going"]].concat(), &[]);
+    assert_eq!(cut.code, 1, "{}", cut.stderr);
+    let pages = read_pages(&std::fs::read(root.path().join("c.tif")).unwrap())
+        .unwrap()
+        .0;
+    assert_eq!(pages[0].samples().as_bytes(), b"defabc");
+    assert_eq!(pages[1].samples().as_bytes(), [0; 6]);
 }
 
 #[test]

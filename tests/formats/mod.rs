@@ -12,6 +12,7 @@ mod met;
 mod nifti;
 mod raw;
 mod table;
+mod tiled;
 pub mod volumes;
 
 use crate::support::formats::small_files;

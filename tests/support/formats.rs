@@ -1,6 +1,7 @@
 //! Every format of the list: files that are read and written, and small files by hand.
 
 use crate::support::dicom::Build;
+use crate::support::tiled;
 use crate::support::{Kind, image};
 use gpuimg::internals::formats::{FORMATS, Format, Options, PageSurvey, Reader, Reading, Writer};
 use gpuimg::internals::image::metadata::{Diagnostics, Effect, Metadata};
@@ -124,6 +125,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
             "metaimage",
             metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
         ),
+        ("fits-tiled", tiled::rice_words().file()),
         ("nifti", nifti(false)),
         ("nifti-gzip", nifti(true)),
         ("dicom", small_dicom()),

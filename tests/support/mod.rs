@@ -18,6 +18,7 @@ pub mod stacks;
 pub mod stopped;
 pub mod tiff;
 pub mod tiff_images;
+pub mod tiled;
 pub mod watch;
 
 use gpuimg::internals::engine::executor;

@@ -41,7 +41,7 @@ impl Header {
                         axes: Vec::new(),
                         data: start + BLOCK as u64,
                     };
-                    header.axes = header.axes()?;
+                    header.axes = header.lengths("")?;
                     return Ok(header);
                 }
                 records.push(*record);
@@ -50,13 +50,19 @@ impl Header {
         bail!("a header of more than {MOST} blocks")
     }
 
-    fn axes(&self) -> Result<Vec<u64>> {
+    /// The lengths of the axes, that of a row first, from NAXIS and NAXISn; or, with the prefix Z, those of the image that a
+    /// table has in compressed tiles.
+    ///
+    /// # Errors
+    /// Missing records.
+    pub fn lengths(&self, prefix: &str) -> Result<Vec<u64>> {
         let count = self
-            .integer("NAXIS")
+            .integer(&format!("{prefix}NAXIS"))
             .filter(|count| (0..=999).contains(count));
-        let count = count.context("the header has no NAXIS from 0 to 999")?;
+        let count =
+            count.with_context(|| format!("the header has no {prefix}NAXIS from 0 to 999"))?;
         let axis = |number: i64| {
-            let name = format!("NAXIS{number}");
+            let name = format!("{prefix}NAXIS{number}");
             let length = self
                 .integer(&name)
                 .and_then(|length| u64::try_from(length).ok());
@@ -138,7 +144,7 @@ impl Header {
     }
 
     /// A text in quotes.
-    fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.strip_prefix('\'')?.split('\'').next()
     }
 }

@@ -94,6 +94,34 @@ pub fn kind(record: &Record) -> Kind {
     }
 }
 
+/// The record by which the page of a file of several images is known to be an image of its own.
+pub fn part() -> Record {
+    let mut record = [b' '; 80];
+    record[..20].copy_from_slice(b"XTENSION= 'IMAGE   '");
+    record
+}
+
+/// Whether a record is that of `part`.
+pub fn is_of_part(record: &Record) -> bool {
+    keyword(record) == "XTENSION"
+}
+
+/// Keywords of a table of compressed tiles (section 10.1), without a number or with one.
+const TILES: [&str; 32] = [
+    "TFIELDS", "THEAP", "TTYPE", "TFORM", "TUNIT", "TSCAL", "TZERO", "TNULL", "TDISP", "TDIM",
+    "TBCOL", "ZIMAGE", "ZCMPTYPE", "ZBITPIX", "ZNAXIS", "ZTILE", "ZNAME", "ZVAL", "ZMASKCMP",
+    "ZQUANTIZ", "ZDITHER", "ZSIMPLE", "ZTENSION", "ZEXTEND", "ZBLOCKED", "ZPCOUNT", "ZGCOUNT",
+    "ZHECKSUM", "ZDATASUM", "ZSCALE", "ZZERO", "ZBLANK",
+];
+
+/// Whether a record describes the table in which an image is compressed, and not the image.
+pub fn is_of_tiles(record: &Record) -> bool {
+    let keyword = keyword(record);
+    let name = keyword.trim_end_matches(|last: char| last.is_ascii_digit());
+    let is_name_of_table = keyword == "EXTNAME" && record[8..].starts_with(b"= 'COMPRESSED_IMAGE'");
+    TILES.contains(&name) || is_name_of_table
+}
+
 /// Updates the records after an operation, and removes those that it makes untrue, with a warning that names them.
 pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
     let moved = match transform.effect {
@@ -152,6 +180,7 @@ fn remove(
         ));
     }
 }
+
 /// Updates the coordinates of the pixels after a crop that removed so many columns at the left and so many rows before the
 /// first one: the reference pixel CRPIX of each system of coordinates (standard, section 8.1), IRAF's LTV, and the phase of
 /// a colour filter array (XBAYROFF, YBAYROFF). Returns `None`, and changes nothing, if one of them is not a number.

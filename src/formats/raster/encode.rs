@@ -13,11 +13,15 @@ use std::borrow::Cow;
 pub struct Form {
     /// The file's first bytes, up to the first sample.
     pub header: Vec<u8>,
+    /// The bytes before a page after the first, in a file whose first page has `has_parts`.
+    pub part_header: Vec<u8>,
+    /// Whether each page has a header of its own, and may have a shape of its own.
+    pub has_parts: bool,
     /// The byte order of samples.
     pub order: Order,
     /// Whether the top bit of integers is flipped in the file.
     pub toggled: bool,
-    /// The file's length is a multiple of this, filled up with zeros.
+    /// The file's length is a multiple of this, filled up with zeros; so is that of each part.
     pub block: u64,
 }
 
@@ -39,6 +43,8 @@ pub struct RasterEncoder<'a> {
     done: usize,
     /// The first page's shape, and whether its samples are toggled.
     first: Option<(Shape, bool)>,
+    /// Whether each page has a header of its own.
+    has_parts: bool,
     /// The form of the page that was begun, and the rows of it that are still to come.
     form: Form,
     left: usize,
@@ -55,6 +61,7 @@ impl<'a> RasterEncoder<'a> {
             pages,
             done: 0,
             first: None,
+            has_parts: false,
             form: Form::default(),
             left: 0,
             length: 0,
@@ -91,12 +98,23 @@ impl Encoder for RasterEncoder<'_> {
     fn begin(&mut self, shape: &Shape, metadata: &Metadata, _trial: &[Image]) -> Result<()> {
         let form = (self.new_form)(shape, metadata, self.pages)?;
         let (first, toggled) = *self.first.get_or_insert((*shape, form.toggled));
+        if self.done == 0 {
+            self.has_parts = form.has_parts && self.pages > 1;
+        }
         ensure!(
-            (first, toggled) == (*shape, form.toggled),
+            self.has_parts || (first, toggled) == (*shape, form.toggled),
             "page {} is {shape}, but the first is {first}: all pages of a file of this format have one shape",
             self.done + 1
         );
-        if self.done == 0 {
+        if self.has_parts {
+            let header = if self.done == 0 {
+                &form.header
+            } else {
+                &form.part_header
+            };
+            self.target.write_at(header, self.length)?;
+            self.length += header.len() as u64;
+        } else if self.done == 0 {
             let bytes = (shape.bytes() * self.pages + form.header.len()) as u64;
             self.target.reserve(bytes.next_multiple_of(form.block))?;
             self.target.write_at(&form.header, 0)?;
@@ -118,7 +136,8 @@ impl Encoder for RasterEncoder<'_> {
         self.left -= shape.height;
         self.done += usize::from(self.left == 0);
         let rest = self.length.next_multiple_of(self.form.block) - self.length;
-        if self.left == 0 && self.done == self.pages && rest > 0 {
+        let is_last = self.has_parts || self.done == self.pages;
+        if self.left == 0 && is_last && rest > 0 {
             self.target.write_at(&vec![0; rest as usize], self.length)?;
             self.length += rest;
         }

@@ -16,3 +16,5 @@ pub mod lossless_files;
 pub mod png_files;
 #[path = "../../support/tiff.rs"]
 pub mod tiff_files;
+#[path = "../../support/tiled.rs"]
+pub mod tiled_files;

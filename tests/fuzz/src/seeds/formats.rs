@@ -4,6 +4,7 @@ use super::images;
 use crate::dicom_files::{self, Build};
 use crate::lossless_files::Coder;
 use crate::recipe::written;
+use crate::tiled_files::{self, Tiled};
 use gpuimg::internals::formats::{FORMATS, encode};
 use std::io::Cursor;
 
@@ -370,5 +371,6 @@ pub fn of_formats() -> Vec<Vec<u8>> {
     let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
     all.push(gif.to_vec());
     all.extend([arrays(), dicom(), volumes(), nifti(), fits()].concat());
+    all.extend(tiled_files::all().iter().map(Tiled::file));
     all
 }
