@@ -11,6 +11,7 @@ mod operations;
 mod options;
 mod report;
 mod stack;
+mod verbs;
 mod write;
 
 pub use crate::image::metadata::{Resolution, Unit};
@@ -25,4 +26,5 @@ pub use operations::{BayerPattern, Calibration, DebayerMethod, Normalize, Operat
 pub use options::{Format, ReadOptions, WriteOptions};
 pub use report::Report;
 pub use stack::{Pages, Stack, decode, decode_with, read, read_with};
+pub use verbs::{Argument, Verb, verbs};
 pub use write::{encode, encode_stack, write, write_stack};

@@ -20,7 +20,7 @@ use crate::ops::sum::Sum;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-pub use entry::main;
+pub use entry::{main, main_with};
 
 pub(crate) use chain::{Step, steps};
 pub(crate) use entry::{print_error, status};

@@ -813,3 +813,107 @@ fn nothing_is_printed() {
         Vec::<&str>::new()
     );
 }
+
+#[test]
+fn samples_whose_type_is_known_at_run_time_are_bytes() {
+    let fill = |bytes: &mut [u8]| {
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = 37 * index as u8 + 1;
+        }
+    };
+    let mut cases = 0;
+    for sample_type in [
+        SampleType::U8,
+        SampleType::I8,
+        SampleType::U16,
+        SampleType::I16,
+        SampleType::U32,
+        SampleType::I32,
+        SampleType::F32,
+        SampleType::F64,
+    ] {
+        let image = Image::of_bytes(3, 2, 4, sample_type, fill).expect("24 samples");
+        assert_eq!(image.sample_type(), sample_type);
+        let mut expected = vec![0; 24 * sample_type.bytes()];
+        fill(&mut expected);
+        assert_eq!(image.to_bytes(), expected, "{sample_type}");
+        cases += 1;
+    }
+    assert_eq!(cases, 8);
+
+    let values = [-5i16, 300, -32768, 32767];
+    let bytes: Vec<u8> = values.iter().flat_map(|it| it.to_ne_bytes()).collect();
+    let fill = |to: &mut [u8]| to.copy_from_slice(&bytes);
+    let image = Image::of_bytes(2, 2, 1, SampleType::I16, fill).expect("4 samples");
+    assert_eq!(image.to_vec::<i16>().expect("i16"), values);
+    let same = Image::new(2, 2, 1, values.to_vec()).expect("4 samples");
+    assert_eq!(image, same);
+    assert_eq!(same.to_bytes(), bytes);
+
+    for (width, channels, reason) in [
+        (0, 1, "the image is empty (0×2)"),
+        (2, 5, "an image has 1 to 4 channels, not 5"),
+    ] {
+        let refused = Image::of_bytes(width, 2, channels, SampleType::U8, |_| unreachable!());
+        assert_eq!(refused.expect_err("refused").to_string(), reason);
+    }
+}
+
+/// 2⁶² bytes: more addresses than a process can have.
+#[test]
+fn too_little_memory_is_a_kind_of_its_own() {
+    let refused = Image::of_bytes(1 << 31, 1 << 30, 1, SampleType::U16, |_| unreachable!());
+    let error = refused.expect_err("refused");
+    assert_eq!(error.io_kind(), Some(ErrorKind::OutOfMemory));
+    assert_eq!(
+        error.to_string(),
+        "not enough memory for 4611686018427387904 bytes of samples"
+    );
+}
+
+#[test]
+fn errors_name_the_path_that_an_image_was_given() {
+    let mut image = three_by_two([1u16, 2, 3, 4, 5, 6]);
+    image.set_path("frame 7");
+    assert_eq!(image.path(), Some(Path::new("frame 7")));
+    let crop = Operations::new().crop(2, 0, 2, 1).expect("a rectangle");
+    let error = crop.run(image, &Device::cpu()).expect_err("outside");
+    assert_eq!(error.path(), Some(Path::new("frame 7")));
+}
+
+#[test]
+fn the_table_of_verbs_is_that_of_the_command_line() {
+    let verbs: Vec<gpuimg::Verb> = gpuimg::verbs().collect();
+    for verb in &verbs {
+        let help = Command::new(env!("CARGO_BIN_EXE_gpuimg"))
+            .args([verb.name, "--help"])
+            .output();
+        let help = String::from_utf8(help.expect("runs").stdout).expect("text");
+        assert!(
+            !verb.about.is_empty() && help.starts_with(&verb.about),
+            "{}",
+            verb.name
+        );
+        for argument in verb.arguments.iter().filter(|it| !it.is_positional) {
+            let option = match &argument.value {
+                Some(value) if argument.delimiter.is_none() => {
+                    format!("--{} <{value}>", argument.name)
+                }
+                _ => format!("--{}", argument.name),
+            };
+            assert!(help.contains(&option), "{}: {option}", verb.name);
+        }
+        let option = |name: &str| verb.arguments.iter().find(|it| it.name == name);
+        assert!(option("across").is_none() && option("overwrite").is_none());
+    }
+    let normalize = verbs.iter().find(|verb| verb.name == "normalize");
+    let clip = normalize.and_then(|verb| verb.arguments.iter().find(|it| it.name == "clip"));
+    let clip = clip.expect("normalize has it");
+    assert_eq!(
+        (clip.value.as_deref(), clip.delimiter),
+        (Some("LOW:HIGH"), None)
+    );
+    let preview = verbs.iter().find(|verb| verb.name == "preview");
+    let defaults = preview.map(|verb| verb.defaults);
+    assert_eq!(defaults, Some(&[("fit", "1024"), ("depth", "8")][..]));
+}

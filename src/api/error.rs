@@ -63,13 +63,18 @@ impl Error {
         }
     }
 
-    /// The kind of the operating system's error, if it is one: `NotFound`, `AlreadyExists`, `PermissionDenied` and others.
+    /// The kind of the operating system's error, if it is one: `NotFound`, `AlreadyExists`, `PermissionDenied`, `OutOfMemory` and
+    /// others.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         if self.0.is::<Exists>() {
             return Some(io::ErrorKind::AlreadyExists);
         }
         let mut causes = self.0.chain();
-        causes.find_map(|cause| Some(cause.downcast_ref::<SystemError>()?.kind))
+        causes.find_map(|cause| {
+            let system = cause.downcast_ref::<SystemError>().map(|error| error.kind);
+            let memory = || cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            system.or_else(|| memory().filter(|kind| *kind == io::ErrorKind::OutOfMemory))
+        })
     }
 
     /// Whether a GPU failed, or cannot be used although it was asked for.

@@ -7,6 +7,7 @@ use crate::formats::memory::Page;
 use crate::formats::raw;
 use crate::image::{self, Depth, Samples, Shape, Values, metadata};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -158,13 +159,7 @@ impl Image {
         channels: usize,
         samples: Vec<T>,
     ) -> Result<Image> {
-        let values = T::TYPE.values();
-        if !(1..=4).contains(&channels) {
-            let why = format!("an image has 1 to 4 channels, not {channels}");
-            return Err(Error::argument(why));
-        }
-        let shape = Shape::checked(width as u64, height as u64, channels, values.depth);
-        let shape = shape.map_err(Error::new)?;
+        let shape = checked_shape(width, height, channels, T::TYPE)?;
         if shape.samples() != samples.len() {
             return Err(Error::argument(format!(
                 "an image of {width}×{height} pixels with {channels} channels has {} samples, not {}",
@@ -172,7 +167,38 @@ impl Image {
                 samples.len()
             )));
         }
-        let mut samples = T::store(samples);
+        Ok(Image::of_samples(shape, T::TYPE, T::store(samples)))
+    }
+
+    /// An image like that of [`new`](Image::new) whose sample type is known only when the program runs. `fill` writes the samples, in
+    /// the byte order of the machine; those that it leaves are 0.
+    ///
+    /// ```
+    /// use gpuimg::{Image, SampleType};
+    /// let image = Image::of_bytes(2, 1, 1, SampleType::I16, |bytes| bytes[..2].copy_from_slice(&(-5i16).to_ne_bytes()))?;
+    /// assert_eq!(image.to_vec::<i16>()?, [-5, 0]);
+    /// assert_eq!(image.to_bytes()[..2], (-5i16).to_ne_bytes());
+    /// # Ok::<(), gpuimg::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Sides of 0, other numbers of channels than 1 to 4, and too little memory ([`Error::io_kind`] is `OutOfMemory`).
+    pub fn of_bytes(
+        width: usize,
+        height: usize,
+        channels: usize,
+        sample_type: SampleType,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Image> {
+        let shape = checked_shape(width, height, channels, sample_type)?;
+        let mut samples = Samples::zeroed(&shape).map_err(Error::new)?;
+        fill(samples.as_bytes_mut());
+        Ok(Image::of_samples(shape, sample_type, samples))
+    }
+
+    /// An image of samples in the form of files.
+    fn of_samples(shape: Shape, sample_type: SampleType, mut samples: Samples) -> Image {
+        let values = sample_type.values();
         convert(&mut samples, values, raw::to_memory);
         let metadata = metadata::Metadata {
             signed: values.signed,
@@ -184,7 +210,7 @@ impl Image {
             metadata_bytes: 0,
             described: 1,
         };
-        Ok(Image::of_page(page, Path::new(""), Report::default()))
+        Image::of_page(page, Path::new(""), Report::default())
     }
 
     pub(super) fn of_page(page: Page, path: &Path, report: Report) -> Image {
@@ -266,6 +292,18 @@ impl Image {
         Ok(values)
     }
 
+    /// The samples as bytes, in the byte order of the machine: lent out for `u8`, `u16` and `u32`, a converted copy for others.
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+        let Values { depth, signed } = self.values();
+        let bytes = self.page.image.samples().as_bytes();
+        if !signed && !depth.is_float() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut copy = bytes.to_vec();
+        pieces(&mut copy, |piece| raw::to_file(piece, depth, signed));
+        Cow::Owned(copy)
+    }
+
     /// What the file says of the pixels.
     pub fn metadata(&self) -> Metadata {
         Metadata::of_page(&self.page)
@@ -286,6 +324,11 @@ impl Image {
         Some(&*self.path).filter(|path| !path.as_os_str().is_empty())
     }
 
+    /// Names the file that the image stands for, which errors name.
+    pub fn set_path(&mut self, path: impl Into<PathBuf>) {
+        self.path = path.into();
+    }
+
     pub(super) fn name(&self) -> &Path {
         &self.path
     }
@@ -301,6 +344,22 @@ impl PartialEq for Image {
     fn eq(&self, other: &Image) -> bool {
         self.page.image == other.page.image && self.page.metadata == other.page.metadata
     }
+}
+
+/// The shape of an image with these sides and channels.
+fn checked_shape(
+    width: usize,
+    height: usize,
+    channels: usize,
+    sample_type: SampleType,
+) -> Result<Shape> {
+    if !(1..=4).contains(&channels) {
+        let why = format!("an image has 1 to 4 channels, not {channels}");
+        return Err(Error::argument(why));
+    }
+    let depth = sample_type.values().depth;
+    let shape = Shape::checked(width as u64, height as u64, channels, depth);
+    shape.map_err(Error::new)
 }
 
 /// Converts samples between the form of files and that of memory.

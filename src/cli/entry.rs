@@ -10,6 +10,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use rayon::ThreadPoolBuilder;
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -21,13 +22,23 @@ use std::process::ExitCode;
 /// # Safety
 /// No other thread may run: it sets environment variables for the GPU's driver. Call it first in `main`.
 pub unsafe fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let args: Vec<OsString> = env::args_os().collect();
+    // SAFETY: the caller guarantees the same.
+    unsafe { main_with(&args) }.into()
+}
+
+/// As [`main`], with arguments that another program has received, the name of the program first; returns the exit status.
+///
+/// # Safety
+/// That of [`main`].
+pub unsafe fn main_with(args: &[OsString]) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(error) => return not_run(&error),
+        Err(error) => return not_run(&error, args),
     };
-    if let Some(sentence) = super::misread(&typed()) {
+    if let Some(sentence) = super::misread(&typed(args)) {
         console::tell(&format!("gpuimg: {sentence}"));
-        return ExitCode::from(2);
+        return 2;
     }
     let variables = cli.demand().as_ref().map(visible::variables);
     for (name, value) in variables.unwrap_or_default() {
@@ -38,13 +49,13 @@ pub unsafe fn main() -> ExitCode {
         };
     }
     match run(&cli) {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::SomeFailed) => 1,
         // A reader of standard output may close the pipe early, as `head` does: no error.
-        Err(error) if error.is::<console::ReaderGone>() => ExitCode::SUCCESS,
+        Err(error) if error.is::<console::ReaderGone>() => 0,
         Err(error) => {
             print_error(&error);
-            status(&error).into()
+            status(&error)
         }
     }
 }
@@ -88,26 +99,26 @@ pub fn status(error: &Error) -> u8 {
 }
 
 /// The words after the program's name.
-fn typed() -> Vec<String> {
-    let words = env::args_os().skip(1);
+fn typed(args: &[OsString]) -> Vec<String> {
+    let words = args.iter().skip(1);
     words.map(|word| word.to_string_lossy().into()).collect()
 }
 
 /// Prints help and the version on standard output, and what is wrong with the command line on standard
 /// error, in one message; the help too if nothing was typed.
-fn not_run(said: &clap::Error) -> ExitCode {
+fn not_run(said: &clap::Error, args: &[OsString]) -> u8 {
     let text = said.render().to_string();
     if said.use_stderr() {
         match said.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console::tell_lines(&text),
             _ => {
-                console::tell(&format!("gpuimg: {}", sentence(said, &typed())));
+                console::tell(&format!("gpuimg: {}", sentence(said, &typed(args))));
             }
         }
-        return ExitCode::from(2);
+        return 2;
     }
     let longer = match said.kind() {
-        ErrorKind::DisplayVersion => version::text(env::args_os()),
+        ErrorKind::DisplayVersion => version::text(args),
         _ => None,
     };
     // Colours only on a terminal.
@@ -119,8 +130,8 @@ fn not_run(said: &clap::Error) -> ExitCode {
     match printed {
         Err(error) if !error.is::<console::ReaderGone>() => {
             print_error(&error);
-            ExitCode::FAILURE
+            1
         }
-        _ => ExitCode::SUCCESS,
+        _ => 0,
     }
 }

@@ -8,8 +8,8 @@ const LICENSES: &str = include_str!("../../packaging/licenses.txt");
 
 /// The text for a command line at whose `--version` or `--licenses` clap has stopped, if it is not
 /// the plain version, which clap has ready.
-pub fn text(args: impl Iterator<Item = OsString>) -> Option<String> {
-    let args: Vec<OsString> = args.skip(1).collect();
+pub fn text(args: &[OsString]) -> Option<String> {
+    let args = args.get(1..)?;
     if args.iter().any(|arg| arg == "--licenses") {
         return Some(LICENSES.into());
     }

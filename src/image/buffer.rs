@@ -7,6 +7,7 @@ use bytemuck::Pod;
 use memmap2::MmapMut;
 use std::cell::RefCell;
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut};
 
 /// From this many bytes on, memory is mapped separately.
@@ -131,8 +132,10 @@ impl<T: Pod> Buffer<T> {
         let memory = if bytes < LARGE {
             Memory::Heap(vec![T::zeroed(); len])
         } else {
-            let map = mapped(bytes)
-                .ok_or_else(|| anyhow::anyhow!("not enough memory for {bytes} bytes of samples"))?;
+            let map = mapped(bytes).ok_or_else(|| {
+                let why = format!("not enough memory for {bytes} bytes of samples");
+                io::Error::new(io::ErrorKind::OutOfMemory, why)
+            })?;
             Memory::Mapped(map)
         };
         Ok(Buffer { len, memory })
