@@ -1,0 +1,379 @@
+"""Read, write and process images of 8 to 64 bits, exactly, with the bytes of the program gpuimg.
+
+>>> import gpuimg, numpy
+>>> image = gpuimg.read("scan.tif")
+>>> image.shape, image.dtype
+((2048, 2048), 'uint16')
+>>> array = numpy.asarray(image)                    # shares the memory of the image; read-only
+>>> out = gpuimg.normalize(array, clip=(0.1, 99.9))  # an array gives an Image
+>>> gpuimg.write("out.png", out, metadata=image.metadata)
+>>> gpuimg.run(array, "normalize --clip 0.1:99.9 + rotate 90").shape
+(2048, 2048)
+
+An image is an array of height × width, or height × width × 1 to 4 channels (grey; grey and alpha; RGB; RGB and alpha), of
+uint8, int8, uint16, int16, uint32, int32, float32 or float64. Arguments may be an Image, and anything with the buffer protocol,
+``__array_interface__``, ``__array__`` or ``__dlpack__`` in host memory: NumPy, PyTorch, Pillow. Arrays may have any strides; each
+is copied once. A channel axis of one channel is dropped.
+
+Results are an Image, which lends its samples through the buffer protocol: ``numpy.asarray(result)`` copies nothing, and keeps the
+Image alive. It is read-only; ``numpy.array(result)`` is a copy that can be changed.
+
+The interpreter's lock is released during work, and calls from several threads run at the same time.
+"""
+
+from __future__ import annotations
+
+from . import _verbs
+from ._errors import (
+    AccessError,
+    ArgumentError,
+    DeviceError,
+    Error,
+    ExistsError,
+    ImageWarning,
+    NotFoundError,
+    OutOfMemoryError,
+)
+from ._gpuimg import VERSION as __version__
+from ._gpuimg import Image, Metadata, Stream, set_threads
+from ._gpuimg import apply as _apply
+from ._gpuimg import calibrate as _calibrate
+from ._gpuimg import decode as _decode
+from ._gpuimg import encode as _encode
+from ._gpuimg import histogram as _histogram
+from ._gpuimg import pages as _pages
+from ._gpuimg import process as _process
+from ._gpuimg import read as _read
+from ._gpuimg import stream as _stream
+from ._gpuimg import sum as _sum
+from ._gpuimg import write as _write
+from ._results import ChannelSum, FileResult, Histogram, Sums
+from ._verbs import *
+from ._words import dtype_name as _dtype_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Any, Callable, Iterable, Sequence
+
+    Path = str | os.PathLike[str]
+
+__all__ = [
+    "AccessError",
+    "ArgumentError",
+    "ChannelSum",
+    "DeviceError",
+    "Error",
+    "ExistsError",
+    "FileResult",
+    "Histogram",
+    "Image",
+    "ImageWarning",
+    "Metadata",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "Stream",
+    "Sums",
+    "calibrate",
+    "decode",
+    "encode",
+    "histogram",
+    "process",
+    "read",
+    "read_pages",
+    "run",
+    "set_threads",
+    "stream",
+    "sum",
+    "write",
+]
+__all__ += _verbs.__all__
+
+
+def _reading(
+    page: int | None = None,
+    axes: str | None = None,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> dict[str, Any]:
+    return {"page": page, "axes": axes, "max_pixels": max_pixels, "keep_going": keep_going, "raw": raw}
+
+
+def _writing(
+    format: str | None = None,
+    png: str | None = None,
+    tiff: str | None = None,
+    quality: int | None = None,
+    overwrite: bool = False,
+    sync: bool = False,
+) -> dict[str, Any]:
+    return {"format": format, "png": png, "tiff": tiff, "quality": quality, "overwrite": overwrite, "sync": sync}
+
+
+def _wanted(ops: str, depth: int | None, fit: int | None, auto_orient: bool) -> dict[str, Any]:
+    return {"ops": ops, "depth": depth, "fit": fit, "auto_orient": auto_orient}
+
+
+def read(
+    path: Path,
+    *,
+    page: int | None = None,
+    axes: str | None = None,
+    dtype: Any = None,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> Image:
+    """Read an image file, whose content decides its format.
+
+    Args:
+        page: the page of a stack, counted from 1 as on the command line; the first one without it.
+        axes: the position of the page on the axes of a stack, as in "C=1,Z=3".
+        dtype: convert the samples to "float32" or "float64", which hold every value.
+        max_pixels: refuse images with more pixels, before memory is allocated.
+        keep_going: read damaged files as far as possible; the other samples are 0, and `Image.damage` has the damage.
+        raw: read a file without a header, as in "640x480:u16le".
+    """
+    return _read(path, _reading(page, axes, max_pixels, keep_going, raw), _dtype_name(dtype))
+
+
+def read_pages(
+    path: Path,
+    *,
+    axes: str | None = None,
+    dtype: Any = None,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> list[Image]:
+    """Read all pages of a stack. Options as for `read`. All verbs and `write` take the list."""
+    return _pages(path, _reading(None, axes, max_pixels, keep_going, raw), _dtype_name(dtype))
+
+
+def decode(
+    data: Any,
+    *,
+    page: int | None = None,
+    axes: str | None = None,
+    dtype: Any = None,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> Image:
+    """Decode the bytes of an image file (bytes, bytearray, memoryview). Options as for `read`."""
+    return _decode(data, _reading(page, axes, max_pixels, keep_going, raw), _dtype_name(dtype))
+
+
+def write(
+    path: Path,
+    image: Any,
+    *,
+    metadata: Metadata | None = None,
+    format: str | None = None,
+    png: str | None = None,
+    tiff: str | None = None,
+    quality: int | None = None,
+    overwrite: bool = False,
+    sync: bool = False,
+) -> None:
+    """Write an image, or the pages of a stack, to a file, whose extension decides the format. It gets its name when it is complete.
+
+    Args:
+        image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
+        metadata: the metadata of another image; without it those of the Image.
+        format: the format, whatever the extension is: "png", "tiff".
+        png: "fast", "small" or "store".
+        tiff: "none", "deflate", "lzw" or "zstd".
+        quality: the quality of JPEG, 1 to 100.
+        overwrite: replace an existing file; without it one is an `ExistsError`.
+        sync: sync the file to the disk before it gets its name.
+
+    Warns with `ImageWarning` what the format cannot store and changes the meaning of the file.
+    """
+    for sentence in _write(path, image, _writing(format, png, tiff, quality, overwrite, sync), metadata):
+        import warnings
+
+        warnings.warn(sentence, ImageWarning, stacklevel=2)
+
+
+def encode(
+    image: Any,
+    format: str,
+    *,
+    metadata: Metadata | None = None,
+    png: str | None = None,
+    tiff: str | None = None,
+    quality: int | None = None,
+) -> bytes:
+    """Encode an image, or the pages of a stack, as the bytes of a file. Options as for `write`."""
+    return _encode(image, format, _writing(None, png, tiff, quality), metadata)
+
+
+def run(
+    image: Any,
+    ops: str,
+    *,
+    depth: int | None = None,
+    fit: int | None = None,
+    auto_orient: bool = False,
+    dtype: Any = None,
+    device: str = "auto",
+    out: Any = None,
+) -> Any:
+    """Run several operations, as ``gpuimg run`` does: ``run(array, "normalize --clip 0.1:99.9 + rotate 90")``.
+
+    Args:
+        image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
+        ops: the verbs with their options, separated by +.
+        depth: 8 or 16 bits for the result; 16 converts 8-bit images before the first operation.
+        fit: make the result smaller, so that its longer side has at most this many pixels.
+        auto_orient: bring the image upright first, as its orientation says.
+        dtype: convert the result to "float32" or "float64", which hold every value.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        out: a writable array of the result's shape and dtype, which receives the result and is returned.
+    """
+    return _apply(ops, image, depth, fit, auto_orient, _dtype_name(dtype), device, out)
+
+
+def calibrate(
+    image: Any,
+    *,
+    dark: Any = None,
+    flat: Any = None,
+    offset: int = 0,
+    hot: int | None = None,
+    dtype: Any = None,
+    device: str = "auto",
+    out: Any = None,
+) -> Image:
+    """Subtract a dark frame and divide by a flat field, sample by sample, correctly rounded.
+
+    Args:
+        image: an Image or an array of 8 or 16 bits; a list for a stack.
+        dark: the dark frame, an image of the same shape and dtype, which is subtracted.
+        flat: the flat field: images are divided by it (minus the dark frame) and multiplied by its mean, for each channel.
+        offset: added to every result, so that samples below the dark frame are not clamped to 0; −65535 to 65535.
+        hot: replaces each sample that exceeds the median of its 8 neighbours by more than this with that median.
+    """
+    result: Image = _calibrate(image, dark, flat, offset, hot, _dtype_name(dtype), device, out)
+    return result
+
+
+def sum(image: Any, *, device: str = "auto") -> Sums:
+    """Add up the samples exactly, and find their minimum, maximum and mean, in total (without alpha) and for each channel."""
+    total, channels = _sum(image, device)
+    return Sums(total, channels)
+
+
+def histogram(image: Any, *, device: str = "auto") -> Histogram:
+    """Count exactly how often each value occurs in each channel of an image with 8 or 16 bits."""
+    return Histogram(*_histogram(image, device))
+
+
+def stream(
+    paths: Iterable[Path],
+    ops: str = "",
+    *,
+    batch: int | None = None,
+    workers: int | None = None,
+    errors: str = "raise",
+    depth: int | None = None,
+    fit: int | None = None,
+    auto_orient: bool = False,
+    dtype: Any = None,
+    device: str = "auto",
+    page: int | None = None,
+    axes: str | None = None,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> Stream:
+    """Read many files ahead, run operations on each, and iterate over the results in the order of the paths.
+
+    At most 2 × workers + batch images are in memory, besides those that the caller keeps.
+
+    Args:
+        paths: paths, which are taken as they are needed.
+        ops: the operations, as for `run`.
+        batch: iterate over lists of so many images; the last one may be shorter.
+        workers: how many files are read at the same time; by default one for each thread (`set_threads`).
+        errors: "raise", or "return" to get the exception in the place of an image that cannot be read.
+        others: as for `run` and `read`.
+    """
+    wanted = _wanted(ops, depth, fit, auto_orient)
+    reading = _reading(page, axes, max_pixels, keep_going, raw)
+    return _stream(paths, wanted, reading, _dtype_name(dtype), device, batch, workers, errors)
+
+
+def process(
+    inputs: Path | Iterable[Path],
+    output: Path,
+    ops: str = "",
+    *,
+    on_progress: Callable[[FileResult], object] | None = None,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    name: str | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+    memory: str | None = None,
+    depth: int | None = None,
+    fit: int | None = None,
+    auto_orient: bool = False,
+    device: str = "auto",
+    format: str | None = None,
+    png: str | None = None,
+    tiff: str | None = None,
+    quality: int | None = None,
+    overwrite: bool = False,
+    sync: bool = False,
+    axes: str | None = None,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> list[FileResult]:
+    """Process files, or all images in folders, from file to file, on all cores and GPUs, as the command line does.
+
+    Bad files are reported, and the others are processed: look at the status of each result.
+
+    Args:
+        inputs: a file or folder, or several.
+        output: a folder, created if missing; for one input file it may be a file.
+        ops: the operations, as for `run`.
+        on_progress: called with the result of each file as soon as it is finished. An exception stops the batch after the files
+            in progress, and is raised.
+        include: of folders, only files that match this pattern, or one of these; `exclude` the other way round.
+        name: the names of outputs, as in "{stem}.png".
+        resume: skip files that an earlier run with the same options has done.
+        jobs: how many files are processed at the same time.
+        memory: the memory for all images in progress: "8G".
+        others: as for `run`, `write` and `read`.
+    """
+    results: list[FileResult] = []
+
+    def finished(fields: dict[str, Any]) -> None:
+        result = FileResult(fields)
+        results.append(result)
+        if on_progress is not None:
+            on_progress(result)
+
+    selection = {
+        "include": [include] if isinstance(include, str) else list(include),
+        "exclude": [exclude] if isinstance(exclude, str) else list(exclude),
+        "name": name,
+        "jobs": jobs,
+        "memory": memory,
+        "resume": resume,
+    }
+    _process(
+        [inputs] if isinstance(inputs, str) or hasattr(inputs, "__fspath__") else list(inputs),
+        output,
+        _wanted(ops, depth, fit, auto_orient),
+        _reading(None, axes, max_pixels, keep_going, raw),
+        _writing(format, png, tiff, quality, overwrite, sync),
+        selection,
+        device,
+        finished,
+    )
+    return results

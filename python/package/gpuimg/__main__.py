@@ -1,0 +1,5 @@
+"""``python -m gpuimg``: the program."""
+
+from ._program import main
+
+main()

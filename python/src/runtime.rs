@@ -1,0 +1,161 @@
+//! What this process keeps between calls: threads, devices, and operations that were parsed.
+//!
+//! Threads do not survive a fork, and a lock that another thread held is held for ever. So everything belongs to a process id, and a
+//! child makes its own at its first call. What the parent had is left as it is.
+
+use crate::errors::argument;
+use gpuimg::{Device, Operations};
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{process, ptr};
+
+/// Images with at most so many bytes are processed on the thread of the caller: to wake another one takes longer.
+const SMALL: usize = 128 << 10;
+
+/// The most operations that are kept after parsing.
+const PARSED: usize = 256;
+
+/// What a process keeps.
+#[derive(Default)]
+pub struct Runtime {
+    id: u32,
+    threads: Mutex<Option<Arc<ThreadPool>>>,
+    devices: Mutex<HashMap<String, Device>>,
+    operations: Mutex<HashMap<String, Operations>>,
+}
+
+static CURRENT: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
+
+thread_local! {
+    /// A pool whose only thread is this one.
+    static ALONE: OnceCell<Option<ThreadPool>> = const { OnceCell::new() };
+}
+
+/// What this process keeps.
+pub fn current() -> &'static Runtime {
+    let id = process::id();
+    let found = CURRENT.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or comes from `Box::into_raw` below, and what it points to is never freed once it is stored.
+    if let Some(kept) = unsafe { found.as_ref() }.filter(|kept| kept.id == id) {
+        return kept;
+    }
+    let fresh = Box::into_raw(Box::new(Runtime {
+        id,
+        ..Runtime::default()
+    }));
+    match CURRENT.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: as above.
+        Ok(_) => unsafe { &*fresh },
+        Err(_) => {
+            // SAFETY: another thread was first, so that nobody else has this pointer.
+            drop(unsafe { Box::from_raw(fresh) });
+            current()
+        }
+    }
+}
+
+impl Runtime {
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The threads for large images.
+    pub fn threads(&self) -> PyResult<Arc<ThreadPool>> {
+        let mut threads = lock(&self.threads);
+        if let Some(pool) = &*threads {
+            return Ok(pool.clone());
+        }
+        let pool = start(0)?;
+        *threads = Some(pool.clone());
+        Ok(pool)
+    }
+
+    /// The device with this name.
+    pub fn device(&self, name: &str) -> PyResult<Device> {
+        let mut devices = lock(&self.devices);
+        if let Some(device) = devices.get(name) {
+            return Ok(device.clone());
+        }
+        if name.starts_with("cuda") {
+            return Err(argument(
+                "device=\"cuda\" is not supported: arrays stay in host memory. Use \"gpu\" or \"gpu:N\" to process them on a GPU",
+            ));
+        }
+        let device: gpuimg::Result<Device> = name.parse();
+        let device = device.map_err(|error| argument(format!("device={name:?}: {error}")))?;
+        devices.insert(name.into(), device.clone());
+        Ok(device)
+    }
+
+    /// The operations with this key, which `parse` makes if they are not kept yet.
+    pub fn operations(
+        &self,
+        key: &str,
+        parse: impl FnOnce() -> PyResult<Operations>,
+    ) -> PyResult<Operations> {
+        if let Some(operations) = lock(&self.operations).get(key) {
+            return Ok(operations.clone());
+        }
+        let operations = parse()?;
+        let mut kept = lock(&self.operations);
+        if kept.len() >= PARSED {
+            kept.clear();
+        }
+        kept.insert(key.into(), operations.clone());
+        Ok(operations)
+    }
+}
+
+/// Runs work on an image of so many bytes without the interpreter's lock, on the threads of this process.
+pub fn run<R: Send>(py: Python, bytes: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    if bytes > SMALL {
+        let threads = current().threads()?;
+        return Ok(py.detach(|| threads.install(work)));
+    }
+    ALONE.with(|alone| {
+        let pool = alone.get_or_init(|| alone_pool(1));
+        match pool {
+            Some(pool) => Ok(py.detach(|| pool.install(work))),
+            None => {
+                let threads = current().threads()?;
+                Ok(py.detach(|| threads.install(work)))
+            }
+        }
+    })
+}
+
+/// A pool of this thread and others, so many in all; `None` if this thread belongs to a pool already.
+pub fn alone_pool(threads: usize) -> Option<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads);
+    pool.use_current_thread().build().ok()
+}
+
+fn start(threads: usize) -> PyResult<Arc<ThreadPool>> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads);
+    let pool = pool.thread_name(|index| format!("gpuimg-{index}")).build();
+    pool.map(Arc::new)
+        .map_err(|error| argument(format!("cannot start threads: {error}")))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Set how many threads process images, from now on; by default as many as this process has cores.
+///
+/// Small images (up to 128 KiB) are always processed on the calling thread.
+#[pyfunction]
+#[pyo3(text_signature = "(n)")]
+pub fn set_threads(py: Python, n: usize) -> PyResult<()> {
+    let threads = NonZeroUsize::new(n);
+    let threads = threads.ok_or_else(|| argument("the number of threads is 1 or more, not 0"))?;
+    let pool = py.detach(|| start(threads.get()))?;
+    *lock(&current().threads) = Some(pool);
+    Ok(())
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+# Builds the Python module as a wheel, installs it into an environment of its own, and runs its tests. Needs Rust, Python 3.11 or
+# later, and PyPI for maturin, NumPy, pytest and mypy. Says SKIPPED, and why, where something cannot be had.
+#
+#   python/test.sh [PYTEST OPTION…]      GPUIMG_PROFILE=dev builds faster, and runs slower
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. packaging/common.sh
+# The release builds of other crates are shared with the program.
+export CARGO_TARGET_DIR=$PWD/target
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { skip "the Python module: python3 is older than 3.11"; exit 0; }
+tools maturin==1.16.0 || { skip "the Python module: maturin cannot be had"; exit 0; }
+
+wheels=$CARGO_TARGET_DIR/python/wheels venv=$CARGO_TARGET_DIR/python/venv
+rm -rf "$wheels" "$venv"
+"$tools/bin/maturin" build --quiet --locked --profile "${GPUIMG_PROFILE:-release}" --manifest-path python/Cargo.toml \
+    --compatibility linux --out "$wheels"
+python3 -m venv "$venv"
+"$venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 pytest==9.0.3 mypy==2.4.1 ||
+    { skip "the Python module's tests: NumPy, pytest or mypy cannot be installed"; exit 0; }
+"$venv/bin/pip" install -q --disable-pip-version-check --no-index "$wheels"/gpuimg-*.whl
+python=$venv/bin/python
+
+"$python" python/generate.py --check
+"$venv/bin/mypy" --strict --python-version 3.11 python/package/gpuimg
+# Away from the sources, so that the installed module is the one that is imported.
+tests=$PWD/python/tests
+cd "$CARGO_TARGET_DIR/python"
+"$python" -m pytest -q -p no:cacheprovider "$@" "$tests"
