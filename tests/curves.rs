@@ -289,13 +289,8 @@ fn all_cores_give_what_the_definition_says() -> Result<()> {
             scope: Scope::Page,
             ..op
         };
-        for (width, height, kind) in [
-            (1, 1, Kind::Noise),
-            (7, 1, Kind::Extremes),
-            (33, 5, Kind::Narrow),
-            (9, 4, Kind::Noise),
-        ] {
-            for channels in 1..=4 {
+        for (width, height, kind) in [(7, 1, Kind::Extremes), (33, 5, Kind::Narrow)] {
+            for channels in [1, 3, 4] {
                 for depth in Depth::ALL {
                     if depth.is_wide() && op.range == "stf".parse().ok() {
                         continue;
@@ -308,7 +303,7 @@ fn all_cores_give_what_the_definition_says() -> Result<()> {
             }
         }
     }
-    assert_eq!(cases, (6 * 5 + 2) * 4 * 4);
+    assert_eq!(cases, (6 * 5 + 2) * 2 * 3);
     Ok(())
 }
 
@@ -630,7 +625,7 @@ where
 }
 
 fn sky(i: usize) -> u16 {
-    if i % 97 == 0 {
+    if i.is_multiple_of(97) {
         60000
     } else {
         500 + (noise(i) % 300) as u16
@@ -666,7 +661,7 @@ fn formed() -> Vec<(&'static str, Image)> {
         (
             "mask",
             generated(100, 50, 1, sixteen, |i| {
-                if i % 9 == 0 {
+                if i.is_multiple_of(9) {
                     (noise(i) % 90) as u16
                 } else {
                     7
@@ -677,7 +672,11 @@ fn formed() -> Vec<(&'static str, Image)> {
         (
             "dots",
             generated(30, 30, 1, sixteen, |i| {
-                if noise(i) % 20 == 0 { 4000 } else { 1000u16 }
+                if noise(i).is_multiple_of(20) {
+                    4000
+                } else {
+                    1000u16
+                }
             }),
         ),
     ]
@@ -749,7 +748,11 @@ fn zscale_of_32_and_64_bits_is_that_of_astropy() {
     };
     let real = generated(120, 90, 1, Depth::Float, |i| {
         let value = (f64::from(noise(i) % 100_000) / 1000.0 - 20.0) as f32;
-        key(if i % 13 == 0 { f32::NAN } else { value })
+        key(if i.is_multiple_of(13) {
+            f32::NAN
+        } else {
+            value
+        })
     });
     // -19.937000274658203, 79.63600158691406
     assert_eq!(executed(&op, &real).1, ["-19.937:79.636"]);

@@ -21,8 +21,12 @@ mod logarithm;
 
 use super::scale::Scale;
 use logarithm::{Argument, Log, is_greater};
+use rayon::prelude::*;
 use std::fmt;
 use std::str::FromStr;
+
+/// Entries of a table that one core computes.
+const CHUNK: u64 = 2048;
 
 /// The decimals of a curve's number.
 const DECIMALS: usize = 6;
@@ -148,17 +152,7 @@ impl Curve {
         let x = u64::from(sample.clamp(scale.min, scale.max) - scale.min);
         let (d, s) = (scale.max - scale.min, scale.hi - scale.lo);
         let rounding = Rounding::new(self, d.into(), s.into());
-        let (mut k, mut above) = (0, u64::from(s) + 1);
-        // The result is in k..above.
-        while k + 1 < above {
-            let middle = (k + above) / 2;
-            if rounding.reaches(&rounding.left(x), &rounding.right(middle)) {
-                k = middle
-            } else {
-                above = middle
-            }
-        }
-        scale.lo + k as u16
+        scale.lo + rounding.result(&rounding.left(x)) as u16
     }
 
     /// The result of every sample from 0 to `full`.
@@ -174,17 +168,23 @@ impl Curve {
     pub fn steps(self, d: u16, s: u16) -> Vec<u16> {
         let (d, s) = (u64::from(d), u64::from(s));
         let rounding = Rounding::new(self, d, s);
-        let (mut k, mut next) = (0, rounding.right(1));
-        let result = |x: u64| {
-            let left = rounding.left(x);
-            // Results rise with x.
-            while k < s && rounding.reaches(&left, &next) {
-                k += 1;
-                next = rounding.right(k + 1);
-            }
-            k as u16
-        };
-        (0..=d).map(result).collect()
+        let chunks = (0..=d / CHUNK).into_par_iter();
+        let steps = chunks.flat_map_iter(|chunk| {
+            let first = chunk * CHUNK;
+            let mut k = rounding.result(&rounding.left(first));
+            let mut next = rounding.right(k + 1);
+            let rounding = &rounding;
+            (first..=d.min(first + CHUNK - 1)).map(move |x| {
+                let left = rounding.left(x);
+                // Results rise with x.
+                while k < s && rounding.reaches(&left, &next) {
+                    k += 1;
+                    next = rounding.right(k + 1);
+                }
+                k as u16
+            })
+        });
+        steps.collect()
     }
 }
 
@@ -252,6 +252,21 @@ impl Rounding {
         };
         let log = Log::new(argument);
         Right { k, log }
+    }
+
+    /// floor(s·f(x/d) + 1/2).
+    fn result(&self, left: &Left) -> u64 {
+        let (mut k, mut above) = (0, self.s + 1);
+        // The result is in k..above.
+        while k + 1 < above {
+            let middle = (k + above) / 2;
+            if self.reaches(left, &self.right(middle)) {
+                k = middle
+            } else {
+                above = middle
+            }
+        }
+        k
     }
 
     /// Whether s·f(x/d) + 1/2 ≥ k.

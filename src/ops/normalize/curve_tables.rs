@@ -40,7 +40,11 @@ impl CurveTables {
     pub(super) fn apply(&self, image: &mut Image, scales: &[Option<Scale>]) {
         let Some(curve) = self.curve else { return };
         let full = image.shape().depth.full();
-        let tables = self.tables.get_or_init(|| tables(curve, scales, full));
+        let tables = self.tables.get().unwrap_or_else(|| {
+            // Made outside of the lock: a core that waits for others may run another task, which must not wait for it.
+            let made = tables(curve, scales, full);
+            self.tables.get_or_init(|| made)
+        });
         with_samples!(image.samples_mut(), samples => map_all(samples, tables));
     }
 }

@@ -214,3 +214,109 @@ pub(super) fn power(base: u64, exponent: u64) -> Vec<u64> {
     }
     power
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Logarithms with 184 digits after the point, from Python's `decimal` with 120 decimals.
+    const LOGS: [(Argument, [u64; 3]); 4] = [
+        (
+            Argument::Integer(3),
+            [
+                0xd124_f3e6_a3a2_59b0,
+                0x9fa0_0b12_0a06_8bad,
+                0x0195_c01a_39fb_d687,
+            ],
+        ),
+        (
+            Argument::Integer(4_294_967_291),
+            [
+                0x838d_fb69_01ea_b186,
+                0x505e_70d1_6473_9a46,
+                0x1fff_ffff_f8c9_59b0,
+            ],
+        ),
+        // 1 + √2
+        (
+            Argument::Hypotenuse { a: 1, square: 2 },
+            [
+                0x594c_7738_ff51_611b,
+                0x66b9_ab84_b325_13f0,
+                0x0145_8484_6c35_5f63,
+            ],
+        ),
+        (
+            Argument::Hypotenuse {
+                a: 1_000_000_000_039,
+                square: 1_000_000_000_039 * 1_000_000_000_039 + 49,
+            },
+            [
+                0xa403_a47f_8ff4_3783,
+                0xe354_e6ab_d309_acc6,
+                0x28dc_f68e_36b3_0747,
+            ],
+        ),
+    ];
+
+    /// Fewer words are the upper ones of more, and every number is less than 2 units of its last digit too small.
+    #[test]
+    fn digits_are_those_of_decimal_arithmetic() {
+        for (argument, expected) in LOGS {
+            let log = Log::new(argument);
+            for words in 1..=3 {
+                let digits = log.digits(words);
+                let expected = &expected[3 - words..];
+                let mut upper = digits.clone();
+                add_product(&mut upper, 2, &[1]);
+                assert!(
+                    compare(&digits, expected).is_le(),
+                    "{argument:?} {digits:x?}"
+                );
+                assert!(
+                    compare(&upper, expected).is_gt(),
+                    "{argument:?} {digits:x?}"
+                );
+            }
+            assert_eq!([log.word], log.digits(1)[..], "{argument:?}");
+        }
+        // 3k + √((3k)² + (4k)²) = 8k.
+        for k in [1, 2, 77, 1_000_003, 1 << 40] {
+            let (a, b) = (
+                Log::new(Argument::hypotenuse(3 * k, 4 * k)),
+                Log::new(Argument::Integer(8 * k)),
+            );
+            assert!(a.word.abs_diff(b.word) < 2, "{k}");
+        }
+    }
+
+    /// The logarithms of 3^190537 and 2^301994 differ by 10⁻⁷, those of 7²·7 and 7³ not at all: more words decide the
+    /// first as one does, and none decides the second.
+    #[test]
+    fn more_words_decide_as_few_do() {
+        let log = |value| Log::new(Argument::Integer(value));
+        let (one, two, three, seven) = (log(1), log(2), log(3), log(7));
+        let close = [(190_537, &three), (0, &one)];
+        let power = [(301_994, &two), (0, &one)];
+        for words in [1, 2, 4, 8] {
+            let greater = is_greater_by(close, power, words);
+            assert_eq!(greater, Some(false), "{words}");
+            assert_eq!(is_greater_by(power, close, words), Some(true), "{words}");
+            let same = ([(2, &seven), (1, &seven)], [(3, &seven), (0, &one)]);
+            assert_eq!(is_greater_by(same.0, same.1, words), None);
+        }
+        assert_eq!(is_greater(close, power, || true), Some(false));
+        let same = ([(2, &seven), (1, &seven)], [(3, &seven), (0, &one)]);
+        assert_eq!(is_greater(same.0, same.1, || true), None);
+    }
+
+    #[test]
+    fn powers_and_roots_by_hand() {
+        assert_eq!(power(3, 0), [1]);
+        assert_eq!(power(2, 64), [0, 1]);
+        assert_eq!(power(10, 20), [7_766_279_631_452_241_920, 5]);
+        assert_eq!(root(&[0, 1]), [1 << 32]);
+        assert_eq!(root(&[u64::MAX, u64::MAX]), [u64::MAX]);
+        assert_eq!(root(&[0, 0, 2, 0]), [0x6a09_e667_f3bc_c908, 1]);
+    }
+}
