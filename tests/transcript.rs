@@ -245,7 +245,9 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "calibrate",
         "run",
         "convert",
+        "combine",
         "crop",
+        "debayer",
         "info",
         "preview",
     ];

@@ -35,7 +35,7 @@ pub const PROJECT: &str = "Examples:\n\
 
 pub const COMBINE: &str = "Examples:\n\
 \x20 gpuimg combine r.tif g.tif b.tif rgb.tif        red, green and blue\n\
-\x20 gpuimg combine r.tif g.tif b.tif a.tif rgba.png with alpha\n\
+\x20 gpuimg combine r.tif g.tif b.tif a.tif rgba.png  with alpha\n\
 \x20 gpuimg combine cells.tif rgb.tif --colours C1=green,C2=#ff00ff\n\
 A stack's channels are those of its axes; Z and T become pages.";
 
