@@ -24,6 +24,8 @@ trait Numeric: Send + Sync {
     type Sample: bytemuck::Pod + Send + Sync;
     /// A number that holds every weighted sum.
     type Sum: Copy + Default + Add<Output = Self::Sum>;
+    /// The number that changes no other one when it is added: of floating point −0, as 0 + −0 is 0.
+    const EMPTY: Self::Sum;
     fn value(sample: Self::Sample) -> Self::Sum;
     fn times(value: Self::Sum, weight: i32) -> Self::Sum;
     /// The sample for a sum in sixteenths.
@@ -37,6 +39,7 @@ macro_rules! integers {
         impl Numeric for $name {
             type Sample = $sample;
             type Sum = $sum;
+            const EMPTY: $sum = 0;
             #[inline(always)]
             fn value(sample: $sample) -> $sum {
                 sample.into()
@@ -64,6 +67,7 @@ struct Single;
 impl Numeric for Single {
     type Sample = u32;
     type Sum = f64;
+    const EMPTY: f64 = -0.0;
     #[inline(always)]
     fn value(sample: u32) -> f64 {
         from_key(sample).into()
@@ -83,6 +87,7 @@ struct Double;
 impl Numeric for Double {
     type Sample = u64;
     type Sum = f64;
+    const EMPTY: f64 = -0.0;
     #[inline(always)]
     fn value(sample: u64) -> f64 {
         from_key64(sample)
@@ -254,16 +259,19 @@ fn debayer_lanes<N: Numeric, W: Weights, const FIRST_IS_GREEN: bool>(
 /// The samples that a kernel gives for each lane.
 #[inline(always)]
 fn weighted<N: Numeric>(kernel: &Kernel, window: &[[N::Sum; AROUND]; 5]) -> [N::Sample; LANES] {
-    let mut sums: [Option<N::Sum>; LANES] = [None; LANES];
+    let mut sums = [N::EMPTY; LANES];
     for (row, weights) in window.iter().zip(kernel) {
         for (dx, &weight) in weights.iter().enumerate() {
             if weight != 0 {
-                for (lane, sum) in sums.iter_mut().enumerate() {
-                    let product = N::times(row[lane + dx], weight);
-                    *sum = Some(sum.map_or(product, |sum| sum + product));
+                for (sum, &value) in sums.iter_mut().zip(&row[dx..dx + LANES]) {
+                    *sum = *sum + N::times(value, weight);
                 }
             }
         }
     }
-    sums.map(|sum| N::sample(sum.unwrap_or_default()))
+    let mut samples = [<N::Sample as bytemuck::Zeroable>::zeroed(); LANES];
+    for (sample, &sum) in samples.iter_mut().zip(&sums) {
+        *sample = N::sample(sum);
+    }
+    samples
 }
