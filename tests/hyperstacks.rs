@@ -44,6 +44,26 @@ fn places_on_axes_are_taken() {
     }
 }
 
+/// A region of some places: the first two samples of each page, of which the first is the page's number.
+#[test]
+fn a_crop_takes_places_on_axes() {
+    for description in [HYPERSTACK, OME] {
+        for (option, expected) in [
+            (["--axes", "c=1,z=2-3"], vec![2, 4, 8, 10]),
+            (["--axes", "T=2,C=2,Z=1"], vec![7]),
+            (["--pages", "3-6"], vec![2, 3, 4, 5]),
+        ] {
+            let args = [&["crop", "0,0,2x1"][..], &option].concat();
+            let (done, written) = outcome("in.tif", &file(12, description), &args, "out.tif");
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            let found = pages(&written.expect("an output"));
+            let numbers: Vec<usize> = found.iter().map(|page| page.1[0].into()).collect();
+            assert_eq!(numbers, expected, "{option:?}");
+            assert!(found.iter().all(|page| page.1.len() == 2), "{option:?}");
+        }
+    }
+}
+
 /// `--pages` made every page a slice, whatever its axis was, and dropped OME-XML.
 #[test]
 fn pages_of_a_hyperstack_became_slices() {

@@ -1,5 +1,5 @@
 //! Crop: keeps a rectangle of the image; its samples do not change. As the first step of a job, it is the decoder's work where
-//! the format allows it (`engine/plan/region.rs`).
+//! the format allows it (`Plan::region`).
 
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,

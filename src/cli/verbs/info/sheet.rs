@@ -300,7 +300,7 @@ fn page(files: &[File]) -> String {
                     out,
                     "<div class=\"file\" data-name=\"{0}\"><div class=\"picture\"></div><div><div class=\"name\">{0}</div>\
                      <div class=\"error\">cannot be read: {1}</div></div></div>",
-                    escaped(&path.shown().to_string()),
+                    escaped(path.shown().as_ref()),
                     escaped(error)
                 );
             }
@@ -325,7 +325,7 @@ impl File {
 /// An image on the page.
 fn image(out: &mut String, entry: &Entry) {
     let Entry { about, survey, .. } = entry;
-    let name = escaped(&entry.path.shown().to_string());
+    let name = escaped(entry.path.shown().as_ref());
     let _ = write!(
         out,
         "<div class=\"file\" data-name=\"{name}\" data-type=\"{}\" data-pixels=\"{}\" data-pages=\"{}\" data-bytes=\"{}\" \
