@@ -580,3 +580,27 @@ fn steps_after_a_crop_see_the_region() {
     assert!(file("f.npy") == file("g.npy"));
     assert!(file("c.npy") != file("f.npy"));
 }
+
+/// Sides whose sum or product overflows are refused, also where the size of a page is asked before.
+#[test]
+fn regions_of_impossible_sizes_are_refused() {
+    let page = image(8, 6, 1, Depth::Eight, Kind::Noise);
+    let file = tiff::Build::default().file(&page);
+    let root = folder(&[("a.tif", &file), ("b.tif", &file)]);
+    for region in [
+        "18446744073709551615,0,18446744073709551615x1",
+        "0,0,18446744073709551615x18446744073709551615",
+        "0,4,8x3",
+    ] {
+        for args in [
+            &["crop", region, "a.tif", "c.npy"][..],
+            &["crop", region, "a.tif", "b.tif", "c.tif", "--stack"],
+            &["crop", region, "a.tif", "out", "--split"],
+        ] {
+            let done = run(root.path(), args, &[]);
+            assert_eq!(done.code, 1, "{args:?}: {}", done.stderr);
+            let reason = "reaches beyond the image, which has 8×6 pixels";
+            assert!(done.stderr.contains(reason), "{args:?}: {}", done.stderr);
+        }
+    }
+}

@@ -426,6 +426,10 @@ impl<'a> Reader<'a> {
     pub fn region_surveys(&self, region: &Region) -> Result<Vec<PageSurvey>> {
         let pages = self.pages.iter().zip(self.surveys()?);
         let survey = |(&page, whole): (&usize, PageSurvey)| {
+            if !region.is_in(&whole.shape) {
+                // It is refused when the page is checked against the operations.
+                return Ok(whole);
+            }
             let beside = self.decoder.region_memory(page, region);
             Ok(PageSurvey {
                 shape: region.output(whole.shape),
