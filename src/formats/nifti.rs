@@ -78,7 +78,7 @@ fn axes(lengths: &[u64]) -> Option<Axes> {
     };
     let has_more = lengths.iter().skip(5).any(|&length| length > 1);
     let (z, t, c) = (length(2)?, length(3)?, length(4)?);
-    (!has_more && z.max(t).max(c) > 1).then(|| Axes([(Axis::Z, z), (Axis::T, t), (Axis::C, c)]))
+    (!has_more && z.max(t).max(c) > 1).then_some(Axes([(Axis::Z, z), (Axis::T, t), (Axis::C, c)]))
 }
 
 /// The depth of samples of a datatype, whether they have a sign, and their number in a pixel.

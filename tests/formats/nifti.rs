@@ -155,4 +155,8 @@ fn refusals() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut gzip, &huge).unwrap();
     refused(&gzip.finish().unwrap(), "bytes are too few for");
+    let slices = with(42, &[1, 0, 1, 0, 0xFF, 0x7F]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut gzip, &slices).unwrap();
+    refused(&gzip.finish().unwrap(), "bytes are too few for 32767 pages");
 }

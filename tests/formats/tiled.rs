@@ -287,6 +287,13 @@ fn sizes_that_are_not_there() {
         let words = "bytes are too few for 810000000000 samples";
         assert!(run.stderr.contains(words), "{compression}: {}", run.stderr);
     }
+    // The list of the pages would take more memory than they do.
+    let slices = Tiled {
+        axes: vec![1, 1, 100_000_000],
+        tile: vec![1, 1, 100_000_000],
+        ..tiled::hcompress()
+    };
+    refused(&slices.file(), "bytes are too few for 100000000 pages");
 }
 
 /// Every prefix of each compression is an error, or has lost only what follows the heap; and every byte of the table and the heap

@@ -184,6 +184,16 @@ def several_images():
     flip(path, out)
     expected = np.concatenate([image.reshape(-1, 20, 30) for image in images])[:, ::-1]
     check("astropy → gpuimg: several images", np.load(out), expected, "several images")
+    # In FITS they stay images of their own, of any type and size.
+    images[1] = picture((7, 9), np.float32)
+    parts[2] = fits.ImageHDU(images[1], name="SCI")
+    fits.HDUList(parts).writeto(path, overwrite=True)
+    flip(path, folder / "out.fits")
+    with fits.open(folder / "out.fits") as opened:
+        opened.verify("exception")
+        assert opened[1].name == "SCI" and len(opened) == 5
+        for part, image in zip(opened, [*images[:3], *images[3]]):
+            check("gpuimg → astropy: several images", part.data.astype(part.data.dtype.newbyteorder("=")), image[::-1], part.name)
 
 
 def nifti():

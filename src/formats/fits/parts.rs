@@ -11,8 +11,9 @@ use crate::image::{Image, Shape};
 use crate::os::Source;
 use anyhow::{Result, bail, ensure};
 
-/// The most parts of a file.
+/// The most parts of a file, and the most bytes of their headers.
 const MOST: usize = 1000;
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Opens the images of a file.
 ///
@@ -21,7 +22,7 @@ const MOST: usize = 1000;
 pub fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let (mut parts, mut diagnostics) = (Vec::new(), Diagnostics::default());
     let (mut tables, mut lines) = (0, 0);
-    let mut at = 0;
+    let (mut at, mut header_bytes) = (0, 0);
     while at < source.len() {
         if at > 0 && !is_extension(source, at)? {
             let rest = source.len() - at;
@@ -42,6 +43,11 @@ pub fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> 
             }
             Err(error) => return Err(error),
         };
+        header_bytes += header.data - at;
+        ensure!(
+            header_bytes <= MOST_BYTES,
+            "its headers have more than {MOST_BYTES} bytes"
+        );
         if header.flag("ZIMAGE") == Some(true) {
             parts.push(compressed(source, &header, damaged));
         } else if !header.is_image() {

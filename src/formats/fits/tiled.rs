@@ -26,8 +26,8 @@ use std::ops::Range;
 /// Bytes of memory for a sample of a tile that is decoded: its compressed data, its integer and the result.
 const TILE_SAMPLE: u64 = 32;
 
-/// Bytes of memory for a row of a tile: its place in the image.
-const TILE_ROW: u64 = 64;
+/// Bytes of memory for a row of a tile: its place in the image, and the list of the tile's rows if it has only one.
+const TILE_ROW: u64 = 160;
 
 /// Decodes the pages of a compressed image.
 pub struct TiledDecoder<'a> {
@@ -71,6 +71,11 @@ impl<'a> TiledDecoder<'a> {
         ensure!(
             samples <= len.saturating_mul(codec.expansion()),
             "truncated: {len} bytes are too few for {samples} samples"
+        );
+        ensure!(
+            layout.pages as u64 <= len,
+            "truncated: {len} bytes are too few for {} pages",
+            layout.pages
         );
         Ok(TiledDecoder {
             source,
@@ -120,7 +125,8 @@ impl<'a> TiledDecoder<'a> {
     fn decode_tile(&self, tile: u64, rows: Vec<&mut [u8]>) -> Result<()> {
         let depth = self.layout.shape.depth;
         let size: usize = rows.iter().map(|row| row.len()).sum();
-        let stored = self.columns.stored(self.source, tile, size as u64);
+        let samples = size / depth.bytes();
+        let stored = self.columns.stored(self.source, tile, samples as u64);
         let shape = self.grid.shape(tile);
         let decoded = stored.and_then(|stored| self.codec.decode(&stored, tile, &shape));
         let (mut decoded, result) = match decoded {

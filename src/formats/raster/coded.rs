@@ -69,6 +69,11 @@ impl<'a> Coded<'a> {
             bytes <= most,
             "truncated: {len} bytes are too few for {bytes} of samples"
         );
+        ensure!(
+            layout.pages as u64 <= len,
+            "truncated: {len} bytes are too few for {} pages",
+            layout.pages
+        );
         Ok(Coded {
             data,
             start,

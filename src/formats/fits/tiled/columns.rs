@@ -7,7 +7,8 @@ use crate::os::Source;
 use anyhow::{Context, Result, bail, ensure};
 use std::ops::Range;
 
-/// More bytes than the header and the trailer of a compressed tile have.
+/// More bytes than a compressed sample has, and more than the header and the trailer of a tile have.
+const SAMPLE: u64 = 8;
 const OVERHEAD: u64 = 4096;
 
 /// A column: where its value is in a row, and the letter of its type.
@@ -142,11 +143,11 @@ impl Columns {
         })
     }
 
-    /// The data of a tile, counted from 0, that has so many bytes when it is decompressed.
+    /// The data of a tile, counted from 0, that has so many samples.
     ///
     /// # Errors
     /// A tile without data, or with data outside the heap.
-    pub fn stored(&self, source: &Source, tile: u64, bytes: u64) -> Result<Stored> {
+    pub fn stored(&self, source: &Source, tile: u64, samples: u64) -> Result<Stored> {
         let row = self.start + tile * self.row;
         let places = [
             (Storage::Compressed, Some(self.compressed)),
@@ -169,8 +170,8 @@ impl Columns {
                 .filter(|&(_, end)| end <= self.heap.end)
                 .context("its data are outside the heap")?;
             ensure!(
-                end - start <= bytes.saturating_mul(2).saturating_add(OVERHEAD),
-                "its data have {} bytes, and its samples {bytes}",
+                end - start <= samples.saturating_mul(SAMPLE).saturating_add(OVERHEAD),
+                "its data have {} bytes for {samples} samples",
                 end - start
             );
             let mut data = vec![0; (end - start).min(source.len()) as usize];
