@@ -44,14 +44,6 @@ impl Input {
             Input::Array(array) => array.load(),
         }
     }
-
-    /// The image; its samples are copied only if they are an array's.
-    pub fn shared(&self) -> gpuimg::Result<Arc<gpuimg::Image>> {
-        match self {
-            Input::Image(image) => Ok(image.clone()),
-            Input::Array(array) => array.load().map(Arc::new),
-        }
-    }
 }
 
 /// An array of height × width samples, or height × width × channels.

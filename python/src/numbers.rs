@@ -18,9 +18,7 @@ pub fn sum<'py>(
     device: &str,
 ) -> PyResult<(Bound<'py, PyTuple>, Vec<Bound<'py, PyTuple>>)> {
     let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
-    let sums = runtime::run(py, input.bytes(), || {
-        gpuimg::sum(&*input.shared()?, &device)
-    })?;
+    let sums = runtime::run(py, input.bytes(), || gpuimg::sum(input.load()?, &device))?;
     let sums = sums.or_raise()?;
     let fields = |it: &ChannelSum| {
         let sum = match it.sum {
@@ -52,7 +50,7 @@ pub fn histogram<'py>(
 ) -> PyResult<(i32, Bound<'py, PyMemoryView>)> {
     let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
     let histogram = runtime::run(py, input.bytes(), || {
-        gpuimg::histogram(&*input.shared()?, &device)
+        gpuimg::histogram(input.load()?, &device)
     })?;
     let histogram = histogram.or_raise()?;
     let channels = histogram.channels();

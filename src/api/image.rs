@@ -339,6 +339,18 @@ impl Image {
     }
 }
 
+impl<'a> From<&'a Image> for Cow<'a, Image> {
+    fn from(image: &'a Image) -> Cow<'a, Image> {
+        Cow::Borrowed(image)
+    }
+}
+
+impl From<Image> for Cow<'_, Image> {
+    fn from(image: Image) -> Self {
+        Cow::Owned(image)
+    }
+}
+
 /// Whether the samples and the metadata are the same.
 impl PartialEq for Image {
     fn eq(&self, other: &Image) -> bool {

@@ -9,6 +9,7 @@ use crate::ops::Operation;
 use crate::ops::counts::Counts;
 use crate::ops::histogram;
 use crate::ops::sum::{self, Printed};
+use std::borrow::Cow;
 
 /// An exact sum of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,14 +55,16 @@ pub struct Sums {
 /// # Ok::<(), gpuimg::Error>(())
 /// ```
 ///
+/// An image that is passed by value is not copied.
+///
 /// # Errors
 /// NaN and infinite samples, and those of the device.
-pub fn sum(image: &Image, device: &Device) -> Result<Sums> {
+pub fn sum<'a>(image: impl Into<Cow<'a, Image>>, device: &Device) -> Result<Sums> {
     let op = sum::Sum {
         all: true,
         nan: None,
     };
-    let done = numbers(image, device, Box::new(op))?;
+    let done = numbers(image.into(), device, Box::new(op))?;
     let totals = done.results.totals.into_iter().next();
     let totals = totals.ok_or_else(|| Error::argument("there is no sum"))?;
     let mut all = totals.numbers().into_iter().map(|numbers| {
@@ -124,18 +127,21 @@ impl Histogram {
 /// # Ok::<(), gpuimg::Error>(())
 /// ```
 ///
+/// An image that is passed by value is not copied.
+///
 /// # Errors
 /// Samples of 32 and 64 bits, and those of the device.
-pub fn histogram(image: &Image, device: &Device) -> Result<Histogram> {
-    let done = numbers(image, device, Box::new(histogram::Histogram))?;
+pub fn histogram<'a>(image: impl Into<Cow<'a, Image>>, device: &Device) -> Result<Histogram> {
+    let done = numbers(image.into(), device, Box::new(histogram::Histogram))?;
     let counts = done.results.counts;
     let counts = counts.ok_or_else(|| Error::argument("there is no histogram"))?;
     Ok(Histogram { counts })
 }
 
-fn numbers(image: &Image, device: &Device, op: Box<dyn Operation>) -> Result<Done> {
-    let pages = vec![image.page().clone()];
+fn numbers(image: Cow<Image>, device: &Device, op: Box<dyn Operation>) -> Result<Done> {
+    let name = image.name().to_path_buf();
+    let pages = vec![image.into_owned().into_page()];
     let operations = Operations::new().then(op);
-    let run = operations.in_memory(image.name(), None, device, |job| job.to_pages(pages));
+    let run = operations.in_memory(&name, None, device, |job| job.to_pages(pages));
     run.map(|(_, done)| done)
 }
