@@ -818,7 +818,7 @@ fn nothing_is_printed() {
 fn samples_whose_type_is_known_at_run_time_are_bytes() {
     let fill = |bytes: &mut [u8]| {
         for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = 37 * index as u8 + 1;
+            *byte = (index as u8).wrapping_mul(37).wrapping_add(1);
         }
     };
     let mut cases = 0;

@@ -85,13 +85,14 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// The folders whose files documents name by their whole path.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     ".ci",
     "benches",
     "docs",
     "examples",
     "kernels",
     "packaging",
+    "python",
     "samples",
     "src",
     "tests",
