@@ -861,17 +861,14 @@ fn samples_whose_type_is_known_at_run_time_are_bytes() {
 
 #[test]
 fn numbers_of_an_image_that_is_passed_by_value_are_the_same() {
-    let image = || three_by_two([1u16, 2, 3, 4, 5, 60000]);
+    let image = three_by_two([1u16, 2, 3, 4, 5, 60000]);
     let device = Device::cpu();
-    let sums = gpuimg::sum(image(), &device).expect("integers");
+    let sums = gpuimg::sum(image.clone(), &device).expect("integers");
     assert_eq!(sums.total.sum, SumValue::Whole(60015));
-    assert_eq!(sums, gpuimg::sum(&image(), &device).expect("integers"));
-    let counts = gpuimg::histogram(image(), &device).expect("16 bits");
+    assert_eq!(sums, gpuimg::sum(&image, &device).expect("integers"));
+    let counts = gpuimg::histogram(image.clone(), &device).expect("16 bits");
     assert_eq!(counts.counts(0)[60000], 1);
-    assert_eq!(
-        counts,
-        gpuimg::histogram(&image(), &device).expect("16 bits")
-    );
+    assert_eq!(counts, gpuimg::histogram(&image, &device).expect("16 bits"));
 }
 
 /// 2⁶² bytes: more addresses than a process can have.
