@@ -3,6 +3,7 @@
 mod chain;
 pub(crate) mod entry;
 mod examples;
+mod help;
 mod images;
 mod mistakes;
 pub(crate) mod verbs;

@@ -2,7 +2,7 @@
 //! stay.
 
 use crate::support::batch::series;
-use crate::support::binary;
+use crate::support::{binary, run};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
@@ -217,7 +217,7 @@ fn help_fits_the_terminal() {
     for args in [
         &["normalize", "--help"][..],
         &["sum", "--help"],
-        &["merge", "-h"],
+        &["merge", "--help"],
         &["--help"],
     ] {
         let (shown, _) = on_terminal(root.path(), 80, true, args);
@@ -227,4 +227,55 @@ fn help_fits_the_terminal() {
             assert_eq!(screen.wrapped, 0, "{args:?}: {line:?}");
         }
     }
+}
+
+/// The verbs, from the list that `--help` prints.
+fn verbs() -> Vec<String> {
+    let listed = run(Path::new("/"), &["--help"], &[]).stdout;
+    let (_, after) = listed.split_once("Commands:\n").expect("the commands");
+    let (commands, _) = after.split_once("\n\n").expect("their end");
+    let names = commands.lines().filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!name.is_empty() && name != "help").then(|| name.to_string())
+    });
+    names.collect()
+}
+
+#[test]
+fn short_help_fits_a_screen() {
+    let (root, _) = series(1);
+    let verbs = verbs();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    let mut all: Vec<Vec<&str>> = verbs.iter().map(|verb| vec![&**verb, "-h"]).collect();
+    all.push(vec!["-h"]);
+    for args in all {
+        let (shown, _) = on_terminal(root.path(), 80, true, &args);
+        let lines = shown.split("\r\n").filter(|line| !line.is_empty());
+        assert!(shown.split("\r\n").count() <= 25, "{args:?}: {shown}");
+        for line in lines {
+            let mut screen = Screen::new(80);
+            screen.show(line);
+            assert_eq!(screen.wrapped, 0, "{args:?}: {line:?}");
+        }
+    }
+}
+
+#[test]
+fn long_help_groups_its_options() {
+    for verb in ["normalize", "rotate", "crop", "run"] {
+        let done = run(Path::new("/"), &[verb, "--help"], &[]);
+        for heading in [
+            "Input:",
+            "Output:",
+            "Many files:",
+            "Device:",
+            "Diagnostics:",
+        ] {
+            let is_there = done.stdout.lines().any(|line| line == heading);
+            assert!(is_there, "{verb}: {heading}\n{}", done.stdout);
+        }
+    }
+    let done = run(Path::new("/"), &["normalize", "--help"], &[]);
+    let (own, _) = done.stdout.split_once("Range:").expect("the range");
+    assert!(!own.contains("--clip"), "{own}");
 }

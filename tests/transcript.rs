@@ -253,7 +253,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
     ];
     for verb in verbs {
         let help = Command::new(binary())
-            .args([verb, "-h"])
+            .args([verb, "--help"])
             .output()
             .expect("help");
         let help = String::from_utf8(help.stdout).expect("text");

@@ -1,12 +1,12 @@
 //! The program: a command line becomes an exit status, and an error is printed once.
 
-use super::{Cli, sentence, verbs, version};
+use super::{Cli, help, sentence, verbs, version};
 use crate::gpu::{self, visible};
 use crate::image::simd;
 use crate::os::outcome::{Outcome, Usage, usage};
 use crate::os::{console, interrupt, limits};
 use anyhow::{Error, Result, anyhow};
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use rayon::ThreadPoolBuilder;
 use std::env;
@@ -32,7 +32,8 @@ pub unsafe fn main() -> ExitCode {
 /// # Safety
 /// That of [`main`].
 pub unsafe fn main_with(args: &[OsString]) -> u8 {
-    let cli = match Cli::try_parse_from(args) {
+    let matches = help::command(&typed(args)).try_get_matches_from(args);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return not_run(&error, args),
     };

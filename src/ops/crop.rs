@@ -24,8 +24,8 @@ pub struct Crop {
 impl Verb for Crop {
     const NAME: &'static str = "crop";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg crop 100,50,640x480 in.tif out.tif      640 columns from 100 on, 480 rows from 50 on\n\
-\x20 gpuimg crop 0,0,512x512 in/ out/               the upper left of every image below in/";
+\x20 gpuimg crop 100,50,640x480 in.tif out.tif      from column 100, row 50\n\
+\x20 gpuimg crop 0,0,512x512 in/ out/               every image below in/";
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(self)

@@ -188,7 +188,7 @@ fn weighted(kernel: &Kernel, depth: Depth, sample: &dyn Fn(usize, usize) -> u64)
 impl Verb for Debayer {
     const NAME: &'static str = "debayer";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg debayer RGGB raw.tif out.tif             RGB, by the means of neighbours\n\
+\x20 gpuimg debayer RGGB raw.tif out.tif             means of neighbours\n\
 \x20 gpuimg debayer GBRG raw.tif out.tif --method malvar   sharper\n\
 \x20 gpuimg run 'calibrate --dark d.tif + debayer RGGB' in/ out/";
 

@@ -1,11 +1,10 @@
 //! `man`: writes the manual, a page for each subcommand.
 
-use crate::cli::Cli;
+use crate::cli::help;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
 use crate::os::reason::plain;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use clap_mangen::Man;
 use std::fs;
 use std::iter;
@@ -17,7 +16,7 @@ pub fn run(folder: &Path) -> Result<Outcome> {
     fs::create_dir_all(folder)
         .map_err(plain)
         .with_context(unwritten)?;
-    let mut program = Cli::command().disable_help_subcommand(true);
+    let mut program = help::command(&[]).disable_help_subcommand(true);
     program.build();
     for command in iter::once(&program).chain(program.get_subcommands()) {
         let page = Man::new(command.clone());
