@@ -7,7 +7,7 @@ use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::format::{BlockSink, Decoder, PageSurvey, RowSink};
 use crate::formats::raster::RasterDecoder;
 use crate::image::metadata::{Diagnostics, Metadata, Own};
-use crate::image::{Image, Shape};
+use crate::image::{Image, Region, Shape};
 use crate::os::Source;
 use anyhow::{Result, bail, ensure};
 
@@ -209,6 +209,23 @@ impl Decoder for Images<'_> {
 
     fn rows(&self, serially: bool, sink: &mut RowSink) -> Result<()> {
         self.selected().rows(serially, sink)
+    }
+
+    fn gives_regions(&self) -> bool {
+        self.decoders.iter().all(|decoder| decoder.gives_regions())
+    }
+
+    fn region_parts(&self, region: &Region) -> String {
+        self.selected().region_parts(region)
+    }
+
+    fn region_memory(&self, page: usize, region: &Region) -> Result<u64> {
+        let (decoder, page) = self.locate(page)?;
+        self.decoders[decoder].region_memory(page, region)
+    }
+
+    fn region(&self, region: &Region) -> Result<Image> {
+        self.selected().region(region)
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
