@@ -24,9 +24,23 @@ use logarithm::{Argument, Log, is_greater};
 use rayon::prelude::*;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Entries of a table that one core computes.
 const CHUNK: u64 = 2048;
+
+/// The tables that are kept, of 128 KiB at most.
+const MAX_RECENT: usize = 8;
+
+/// The last tables, by their curve, d and s. The images of a set share one, and so do all images of 32 bits: making it takes
+/// longer than applying it.
+static RECENT: Mutex<Vec<RecentTable>> = Mutex::new(Vec::new());
+
+/// The result of `Curve::steps` for a curve, d and s.
+struct RecentTable {
+    key: (Curve, u16, u16),
+    steps: Arc<Vec<u16>>,
+}
 
 /// The decimals of a curve's number.
 const DECIMALS: usize = 6;
@@ -157,11 +171,31 @@ impl Curve {
 
     /// The result of every sample from 0 to `full`.
     pub(super) fn table(self, scale: &Scale, full: u16) -> Vec<u16> {
-        let steps = self.steps(scale.max - scale.min, scale.hi - scale.lo);
+        let steps = self.shared_steps(scale.max - scale.min, scale.hi - scale.lo);
         let result = |sample: u16| {
             scale.lo + steps[usize::from(sample.clamp(scale.min, scale.max) - scale.min)]
         };
         (0..=full).map(result).collect()
+    }
+
+    /// `steps`, from the last tables if it is one of them.
+    fn shared_steps(self, d: u16, s: u16) -> Arc<Vec<u16>> {
+        let recent = || RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (self, d, s);
+        if let Some(table) = recent().iter().find(|table| table.key == key) {
+            return table.steps.clone();
+        }
+        // Made outside of the lock: a core that waits for others may run another task, which must not wait for it.
+        let steps = Arc::new(self.steps(d, s));
+        let mut recent = recent();
+        if recent.len() == MAX_RECENT {
+            recent.remove(0);
+        }
+        recent.push(RecentTable {
+            key,
+            steps: steps.clone(),
+        });
+        steps
     }
 
     /// floor(s·f(x/d) + 1/2) for every x from 0 to d; d is not 0.
