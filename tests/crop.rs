@@ -11,9 +11,15 @@ use std::fs;
 
 /// Crops `a.EXTENSION` to `b.EXTENSION`, and returns the metadata of the result and what was printed.
 fn cropped(extension: &str, file: &[u8], region: &str) -> (Metadata, String) {
+    changed(extension, file, ["crop", region])
+}
+
+/// The same after another verb with one argument.
+fn changed(extension: &str, file: &[u8], verb: [&str; 2]) -> (Metadata, String) {
     let names = ["a", "b"].map(|name| format!("{name}.{extension}"));
     let root = folder(&[(&names[0], file)]);
-    let done = run(root.path(), &["crop", region, &names[0], &names[1]], &[]);
+    let words = [verb[0], verb[1], &names[0], &names[1]];
+    let done = run(root.path(), &words, &[]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let (_, metadata, _) =
         read(&fs::read(root.path().join(&names[1])).expect("file")).expect("image");
@@ -167,6 +173,29 @@ fn the_colour_filter_pattern_stayed_that_of_the_whole_image() {
     ] {
         let (metadata, _) = cropped("tif", &build.file(&page), region);
         assert_eq!(field(&metadata, 33422), Some(pattern.into()), "{region}");
+    }
+}
+
+/// The colours of a mosaic's corner are others after a turn.
+#[test]
+fn a_turned_mosaic_kept_its_filter_pattern() {
+    let page = image(4, 3, 1, Depth::Eight, Kind::Noise);
+    let file = tiff::Build::default()
+        .tag(33421, 3, &[2, 2])
+        .tag(33422, 1, &[0, 1, 1, 2])
+        .file(&page);
+    for verb in [["rotate", "90"], ["flip", "horizontal"]] {
+        let (metadata, _) = changed("tif", &file, verb);
+        assert_eq!(field(&metadata, 33421), None, "{verb:?}");
+        assert_eq!(field(&metadata, 33422), None, "{verb:?}");
+        let records = ["OBJECT  = 'M 31'", "BAYERPAT= 'RGGB'", "XBAYROFF= 1"];
+        let (metadata, said) = changed("fits", &fits(&records), verb);
+        let kept = self::records(&metadata);
+        assert!(
+            kept.iter().all(|record| record.starts_with("OBJECT")),
+            "{kept:?}"
+        );
+        assert!(said.contains("2 records of the header describe the previous positions"));
     }
 }
 

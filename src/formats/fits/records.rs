@@ -136,8 +136,11 @@ pub fn update(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mu
     };
     let has_untrue_places = |record: &Record| {
         transform.changes_places()
-            && kind(record) == Kind::Places
-            && (!moved || keyword(record).ends_with("SEC"))
+            && match kind(record) {
+                Kind::Places => !moved || keyword(record).ends_with("SEC"),
+                Kind::Mosaic => !moved,
+                _ => false,
+            }
     };
     let has_untrue_channels =
         |record: &Record| transform.changes_channels() && kind(record) == Kind::Mosaic;

@@ -34,6 +34,12 @@ pub fn update(
             (34675 | 301 | 33421 | 33422, _) if transform.changes_channels() => {
                 "it describes the previous channels"
             }
+            // `origin` moves them with a region.
+            (33421 | 33422, effect)
+                if transform.changes_places() && !matches!(effect, Effect::Cropped { .. }) =>
+            {
+                "it describes the previous positions"
+            }
             (42113, Effect::Reduced) => {
                 let warning = "its NODATA value (tag 42113) is averaged with its neighbours like any \
                                other, and the tag is left out";
