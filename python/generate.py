@@ -41,13 +41,18 @@ SHARED = [
 ABOUT = {"convert": "Change the depth, size or dtype; keep values and metadata."}
 
 
+def is_text(argument):
+    """Whether a value begins with a word of its own, as `gamma:2.2`."""
+    return argument["value"] is not None and argument["value"][0].islower()
+
+
 def separators(argument):
     """What stands between the parts of a value: ":" for LOW:HIGH, ",,x" for X,Y,WxH; "*," for any number of parts."""
     if argument["value"] is None:
         return None
     if argument["delimiter"]:
         return "*" + argument["delimiter"]
-    if argument["choices"]:
+    if argument["choices"] or is_text(argument):
         return ""
     return "".join(re.split("[A-Z]+", argument["value"].split("|")[0]))
 
@@ -69,7 +74,9 @@ def annotation(argument):
         return "Pair"
     if argument["choices"]:
         return "int | str" if argument["choices"][0].isdigit() else "str"
-    return "float"
+    if is_text(argument):
+        return "str"
+    return "int" if argument["value"] == "N" else "float"
 
 
 def described(name, text):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Pair = tuple[float, float] | str
     Values = Sequence[float] | float | str
 
-__all__ = ["normalize", "preview", "convert", "crop", "transpose", "rotate", "flip", "restore"]
+__all__ = ["normalize", "preview", "convert", "crop", "debayer", "transpose", "rotate", "flip", "restore"]
 
 
 def normalize(
@@ -22,6 +22,7 @@ def normalize(
     range: Pair | None = None,
     window: Pair | None = None,
     to: Pair | None = None,
+    curve: str | None = None,
     nan: float | None = None,
     per_channel: bool = False,
     clip: Pair | None = None,
@@ -42,10 +43,13 @@ def normalize(
     Args:
         image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
         range: Use this input range instead of the image's minimum and maximum; values outside are clamped. Signed
-            images have signed values. auto-window uses the window stored in each file (DICOM).
+            images have signed values. auto-window uses the window stored in each file (DICOM). zscale and stf measure
+            each image as astropy's ZScaleInterval and Siril's autostretch do.
         window: Use this window as the input range: WIDTH values around CENTER, as for CT images.
         to: Scale to this output range instead of the full depth (0:65535, or 0:255 for 8 bits; -32768:32767 or -128:127
             for signed images).
+        curve: Change the values x between both ranges, 0 to 1: gamma:G is x^(1/G), asinh:A (default 0.1) is
+            asinh(x/A)/asinh(1/A), log is ln(1000x+1)/ln(1001).
         nan: Replace NaN and infinite samples with this value; they do not count in the range. Without this option they
             are refused.
         per_channel: Measure and scale each colour channel separately; in a stack whose metadata name a channel axis,
@@ -74,6 +78,7 @@ def normalize(
             ("range", range, ":"),
             ("window", window, ":"),
             ("to", to, ":"),
+            ("curve", curve, ""),
             ("nan", nan, ""),
             ("per-channel", per_channel, None),
             ("clip", clip, ":"),
@@ -132,6 +137,7 @@ def preview(
 def convert(
     image: Any,
     *,
+    channel: int | None = None,
     depth: int | None = None,
     fit: int | None = None,
     auto_orient: bool = False,
@@ -143,6 +149,7 @@ def convert(
 
     Args:
         image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
+        channel: Take one channel of each image, counted from 1: of RGB images 1 is red, 2 green, 3 blue, and 4 alpha.
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
@@ -156,7 +163,9 @@ def convert(
         "convert",
         image,
         (),
-        (),
+        (
+            ("channel", channel, ""),
+        ),
         depth,
         fit,
         auto_orient,
@@ -196,6 +205,49 @@ def crop(
         image,
         ((region, ",,x"),),
         (),
+        depth,
+        fit,
+        auto_orient,
+        dtype,
+        device,
+        out,
+    )
+
+
+def debayer(
+    image: Any,
+    pattern: str,
+    *,
+    method: str | None = None,
+    depth: int | None = None,
+    fit: int | None = None,
+    auto_orient: bool = False,
+    dtype: Any = None,
+    device: str = "auto",
+    out: Any = None,
+) -> Image:
+    """Compute an RGB image from the Bayer mosaic of a sensor.
+
+    Args:
+        image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
+        pattern: The colours of the upper left 2×2 pixels, row by row (RGGB, BGGR, GRBG, GBRG).
+        method: How the two missing colours of a pixel are computed (bilinear, malvar).
+        depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
+        fit: Make the result smaller, so that its longer side has at most this many pixels.
+        auto_orient: Bring the image upright first, as its orientation says.
+        dtype: Convert the result to "float32" or "float64", which hold every value.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        out: A writable array of the result's shape and dtype, which receives the result and is returned.
+
+    Returns the result as a new Image, or `out`; a list for a stack.
+    """
+    return apply(
+        "debayer",
+        image,
+        ((pattern, ""),),
+        (
+            ("method", method, ""),
+        ),
         depth,
         fit,
         auto_orient,
