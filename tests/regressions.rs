@@ -131,3 +131,22 @@ fn damaged_blocks_of_openexr_panicked() {
     }
     assert!(refused > 400, "{refused}");
 }
+
+/// The counters of a DWA chunk were allocated as they are stated, and a failed allocation ended the process.
+#[test]
+fn counters_of_a_damaged_openexr_block_ended_the_program() {
+    let whole = openexr(exr::prelude::Compression::DWAA(Some(45.0)));
+    let read = |file: Vec<u8>| Reader::open(&Source::memory(file), &Reading::default())?.decode();
+    read(whole.clone()).expect("the whole file");
+    // The counters of the first chunk begin with its version, 2.
+    let version = 2u64.to_le_bytes();
+    let start = whole.windows(8).rposition(|bytes| bytes == version);
+    let start = start.expect("a chunk with counters");
+    for counter in [1, 6, 8, 9] {
+        for stated in [1u64 << 36, 1 << 56, u64::MAX] {
+            let mut damaged = whole.clone();
+            damaged[start + 8 * counter..][..8].copy_from_slice(&stated.to_le_bytes());
+            refused(read(damaged), "damaged");
+        }
+    }
+}

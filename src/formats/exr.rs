@@ -14,7 +14,7 @@ use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::Source;
 use crate::os::panics::catch_panic;
 use ::exr::block::UncompressedBlock;
-use ::exr::block::chunk::Chunk;
+use ::exr::block::chunk::{Chunk, CompressedBlock};
 use ::exr::block::lines::LineRef;
 use ::exr::block::reader::{ChunksReader, Reader};
 use ::exr::compression::Compression;
@@ -334,8 +334,53 @@ impl ExrDecoder<'_> {
 
 /// The samples of a chunk. The library panics on some damaged chunks, instead of returning an error.
 fn decompress(chunk: Chunk, file: &MetaData) -> Result<UncompressedBlock, Cause> {
-    catch_panic(|| UncompressedBlock::decompress_chunk(chunk, file, false))
-        .unwrap_or_else(|_| Err(Cause::Invalid("compressed data".into())))
+    let decompressed = catch_panic(|| {
+        check_dwa_sizes(&chunk, file)?;
+        UncompressedBlock::decompress_chunk(chunk, file, false)
+    });
+    decompressed.unwrap_or_else(|_| Err(Cause::Invalid("compressed data".into())))
+}
+
+/// Refuses a chunk of DWAA or DWAB whose counters state more bytes than zlib can expand it to: the library allocates them
+/// unchecked, and an allocation that fails ends the program.
+fn check_dwa_sizes(chunk: &Chunk, file: &MetaData) -> Result<(), Cause> {
+    let Some(header) = file.headers.get(chunk.layer_index) else {
+        return Ok(());
+    };
+    let bytes = match &chunk.compressed_block {
+        CompressedBlock::ScanLine(block) => &block.compressed_pixels_le,
+        CompressedBlock::Tile(block) => &block.compressed_pixels_le,
+        _ => return Ok(()),
+    };
+    let is_dwa = matches!(
+        header.compression,
+        Compression::DWAA(_) | Compression::DWAB(_)
+    );
+    let place = header.get_block_data_indices(&chunk.compressed_block)?;
+    let size = header.get_absolute_block_pixel_coordinates(place)?.size;
+    // A chunk of this length has samples as they are, without counters.
+    let is_stored = bytes.len() == size.area() * header.channels.bytes_per_pixel;
+    if !is_dwa || is_stored {
+        return Ok(());
+    }
+    let counter = |index: usize| {
+        let counters = bytes.as_chunks().0;
+        counters
+            .get(index)
+            .map_or(0, |&counter| u64::from_le_bytes(counter))
+    };
+    // Bytes of other channels and of runs, and numbers of two bytes for the AC and DC coefficients.
+    let stated = [
+        counter(1),
+        counter(6),
+        counter(8).saturating_mul(2),
+        counter(9).saturating_mul(2),
+    ];
+    let most = 1032 * bytes.len() as u64;
+    if stated.iter().any(|&size| size > most) {
+        return Err(Cause::Invalid("compressed data".into()));
+    }
+    Ok(())
 }
 
 /// Copies a line of one channel to its place, as bits of 32-bit numbers.
