@@ -308,9 +308,10 @@ impl<'a> OpenFile<'a> {
         let cannot_write = || cannot_write(&destination.path);
         let format = destination.format.unwrap_or(self.reader.format());
         let pages = self.surveys.iter().map(|page| {
-            (format.check_name)(&destination.path, &page.shape)?;
+            let result = chain::output_pixels(ops, page.shape);
+            (format.check_name)(&destination.path, &result)?;
             Ok(PageSurvey {
-                shape: destination.largest_output(chain::output_pixels(ops, page.shape)),
+                shape: destination.largest_output(result),
                 ..*page
             })
         });

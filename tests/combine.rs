@@ -557,3 +557,48 @@ fn the_library_combines_images_in_memory() {
     let debayered: gpuimg::Operations = "debayer RGGB --method malvar".parse().expect("a step");
     assert_eq!(debayered.to_string(), "debayer");
 }
+
+/// Some files state a maximum that their samples exceed: it limited the colours.
+#[test]
+fn an_untrue_maximum_cut_the_colours_off() {
+    let channel = grey([[0, 4095, 9999]]);
+    let file = Build::default().tag(281, 3, &[4095]).file(&channel);
+    let names = ["r.tif", "g.tif", "b.tif"];
+    let root = folder(&names.map(|name| (name, &file[..])));
+    let colours = "C1=red,C2=green,C3=blue";
+    let made = go(
+        root.path(),
+        &[
+            "combine",
+            "--colours",
+            colours,
+            "r.tif",
+            "g.tif",
+            "b.tif",
+            "o.tif",
+        ],
+    );
+    let (image, _, _) = read(&made).expect("an image");
+    assert_eq!(
+        numbers(&image),
+        [0, 0, 0, 4095, 4095, 4095, 9999, 9999, 9999]
+    );
+}
+
+/// The name of a result was checked against the channels of the input.
+#[test]
+fn a_grey_result_needed_the_name_of_colours() {
+    let root = folder(&[
+        ("rgb.ppm", &b"P6 1 1 255\n\x01\x02\x03"[..]),
+        ("m.pgm", &b"P5 2 2 255\n\x01\x02\x03\x04"[..]),
+    ]);
+    let grey = go(
+        root.path(),
+        &["convert", "--channel", "2", "rgb.ppm", "g.pgm"],
+    );
+    assert_eq!(grey, b"P5\n1 1\n255\n\x02");
+    let done = run(root.path(), &["debayer", "RGGB", "m.pgm", "o.pgm"], &[]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("call it o.ppm"), "{}", done.stderr);
+    assert!(!root.path().join("o.pgm").exists());
+}

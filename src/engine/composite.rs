@@ -540,7 +540,11 @@ impl Decoder for CompositeDecoder<'_> {
         match &self.colours {
             None => combine::interleave(&images),
             Some(colours) => {
-                let most = largest_value(&self.metadata, self.shape());
+                let mut metadata = self.metadata.clone();
+                for image in &images {
+                    metadata.check_maxval(image.samples());
+                }
+                let most = largest_value(&metadata, self.shape());
                 combine::blend(&images, colours, most)
             }
         }
