@@ -3,7 +3,7 @@
 use crate::support::axes::file;
 use crate::support::contract::signed;
 use crate::support::formats::small_files;
-use crate::support::{counted, folder, gpu, listing, placed, run_on_cpu, sample};
+use crate::support::{binary, counted, folder, gpu, listing, placed, run_on_cpu, sample};
 use gpuimg::batch::{BatchOptions, FileStatus, process};
 use gpuimg::{
     Calibration, Device, Format, Image, Normalize, Operations, ReadOptions, Sample, SampleType,
@@ -897,9 +897,7 @@ fn errors_name_the_path_that_an_image_was_given() {
 fn the_table_of_verbs_is_that_of_the_command_line() {
     let verbs: Vec<gpuimg::Verb> = gpuimg::verbs().collect();
     for verb in &verbs {
-        let help = Command::new(env!("CARGO_BIN_EXE_gpuimg"))
-            .args([verb.name, "--help"])
-            .output();
+        let help = Command::new(binary()).args([verb.name, "--help"]).output();
         let help = String::from_utf8(help.expect("runs").stdout).expect("text");
         assert!(
             !verb.about.is_empty() && help.starts_with(&verb.about),
