@@ -855,6 +855,29 @@ fn stacks_are_measured_as_stated() {
     assert_eq!([&shared[0].1[..], &shared[1].1].concat(), values(&expected));
 }
 
+/// 100 to 105 of 8 bits: the medians are 102.5 and 1.5, so the range begins at 102.5 − 4.15128·1.5 = 96.27, rounded to 96,
+/// and the samples are those of the formula in Python's fractions. A page was measured after its samples were converted to
+/// 16 bits, so its range began at 96.27, which was printed as 96; that of a stack began at 96.
+#[test]
+fn a_page_of_eight_bits_was_measured_as_sixteen_and_a_stack_was_not() {
+    let shape = Shape {
+        width: 3,
+        height: 2,
+        channels: 1,
+        depth: Depth::Eight,
+    };
+    let page = Image::new(shape, samples((100..106).collect(), Depth::Eight));
+    for copies in [1, 2] {
+        let file = stack(&vec![page.clone(); copies], &Metadata::default());
+        let args = ["normalize", "--range", "stf", "--depth", "16"];
+        let (run, file) = outcome("in.tif", &file, &args, "out.tif");
+        assert!(run.stderr.contains("96:255"), "{}", run.stderr);
+        for (_, page, _) in pages(&file.expect("a file")) {
+            assert_eq!(page, [16219, 19180, 21838, 24237, 26413, 28397], "{copies}");
+        }
+    }
+}
+
 /// A resumed run does a file again if its range or its curve is another one.
 #[test]
 fn the_options_of_a_resumed_run_differ() -> Result<()> {

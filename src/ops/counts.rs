@@ -10,6 +10,7 @@ use crate::ops::cpu::Sample;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Samples per parallel task: enough to be worth a separate table of counts.
@@ -146,6 +147,20 @@ impl Counts {
                 .for_each(|&sample| bins[usize::from(sample)] = 0);
         }
         kept
+    }
+
+    /// The same as counts of samples of the type that a file stores. Samples of 8 bits may have been counted after the
+    /// conversion to 16 bits, as multiples of 257.
+    pub fn in_depth(&self, stored: Depth) -> Cow<'_, Counts> {
+        let step = stored.steps(self.depth);
+        if step == 1 {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Counts {
+            depth: stored,
+            bins: self.bins.iter().copied().step_by(step.into()).collect(),
+            ..*self
+        })
     }
 
     /// The ranges of the colour channels between the percentiles of `clip`: one for all, or one for

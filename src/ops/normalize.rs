@@ -321,9 +321,9 @@ impl Operation for Normalize {
                 (vec![range.map(|sample| sample as u16)], types.depth, false)
             }
             (None, Statistics::Histogram(counts)) if self.range == Some(InputRange::Stf) => {
-                let (range, midtones) = stf::range_and_midtones(counts);
+                let (range, midtones) = stf::range_and_midtones(&counts.in_depth(read.depth));
                 curve = Some(midtones);
-                (vec![range], counts.depth, false)
+                (vec![range], read.depth, false)
             }
             (None, Statistics::MinMax(extremes)) => {
                 (extremes.ranges(colours, per_channel), extremes.depth, true)
