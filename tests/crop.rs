@@ -96,13 +96,13 @@ fn a_crop_lost_the_sky_coordinates_and_the_unit() {
     );
     assert!(
         said.contains(
-            "1 record of the header describe the previous values and are left out (DATAMAX)"
+            "1 record of the header describes the previous values and is left out (DATAMAX)"
         ),
         "{said}"
     );
     assert!(
         said.contains(
-            "1 record of the header describe the previous positions and are left out (TRIMSEC)"
+            "1 record of the header describes the previous positions and is left out (TRIMSEC)"
         ),
         "{said}"
     );

@@ -173,14 +173,13 @@ fn remove(
 ) {
     let removed: Vec<Record> = records.extract_if(.., |record| is_untrue(record)).collect();
     if let Some(first) = removed.first() {
-        let (count, more) = match removed.len() {
-            1 => ("1 record".into(), ""),
-            count => (format!("{count} records"), ", …"),
-        };
-        diagnostics.warnings.push(format!(
-            "{count} of the header describe {what} and are left out ({}{more})",
-            keyword(first)
-        ));
+        let first = keyword(first);
+        diagnostics.warnings.push(match removed.len() {
+            1 => format!("1 record of the header describes {what} and is left out ({first})"),
+            count => format!(
+                "{count} records of the header describe {what} and are left out ({first}, …)"
+            ),
+        });
     }
 }
 
