@@ -308,7 +308,7 @@ impl<'a> OpenFile<'a> {
         let cannot_write = || cannot_write(&destination.path);
         let format = destination.format.unwrap_or(self.reader.format());
         let pages = self.surveys.iter().map(|page| {
-            let result = chain::output_pixels(ops, page.shape);
+            let result = chain::result(ops, page.shape);
             (format.check_name)(&destination.path, &result)?;
             Ok(PageSurvey {
                 shape: destination.largest_output(result),

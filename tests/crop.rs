@@ -8,6 +8,7 @@ use gpuimg::internals::image::metadata::{Chunk, Metadata, Own, Value};
 use gpuimg::internals::image::{Depth, Image, Region, Shape};
 use gpuimg::internals::os::Source;
 use std::fs;
+use std::path::Path;
 
 /// Crops `a.EXTENSION` to `b.EXTENSION`, and returns the metadata of the result and what was printed.
 fn cropped(extension: &str, file: &[u8], region: &str) -> (Metadata, String) {
@@ -545,20 +546,25 @@ fn damage_counts_where_the_region_is() {
     assert!(done.stderr.contains("tile 0"), "{}", done.stderr);
 }
 
+/// A sparse array of words, all 0, and the offset of the first of them.
+fn sparse(path: &Path, width: u64, height: u64) -> (fs::File, u64) {
+    let dictionary =
+        format!("{{'descr': '<u2', 'fortran_order': False, 'shape': ({height}, {width}), }}   \n");
+    let head = crate::support::formats::npy(1, &dictionary, &[]);
+    let file = fs::File::create(path).expect("file");
+    std::os::unix::fs::FileExt::write_all_at(&file, &head, 0).expect("head");
+    let start = head.len() as u64;
+    file.set_len(start + 2 * width * height).expect("length");
+    (file, start)
+}
+
 /// A sparse file of 40 GB: a crop takes no more memory than its region.
 #[test]
 fn a_region_of_a_file_larger_than_memory() {
     let root = folder(&[]);
     let (width, height) = (100_000u64, 200_000u64);
-    let path = root.path().join("a.npy");
-    let dictionary =
-        format!("{{'descr': '<u2', 'fortran_order': False, 'shape': ({height}, {width}), }}   \n");
-    let head = crate::support::formats::npy(1, &dictionary, &[]);
-    let file = fs::File::create(&path).expect("file");
-    std::os::unix::fs::FileExt::write_all_at(&file, &head, 0).expect("head");
-    file.set_len(head.len() as u64 + 2 * width * height)
-        .expect("length");
-    let at = head.len() as u64 + 2 * (150_000 * width + 70_000);
+    let (file, start) = sparse(&root.path().join("a.npy"), width, height);
+    let at = start + 2 * (150_000 * width + 70_000);
     std::os::unix::fs::FileExt::write_all_at(&file, &[1, 2, 3, 4], at).expect("samples");
     let go = |region: &str| {
         let args = [
@@ -632,4 +638,52 @@ fn regions_of_impossible_sizes_are_refused() {
             assert!(done.stderr.contains(reason), "{args:?}: {}", done.stderr);
         }
     }
+}
+
+/// The whole image, of 5.6 GB, was counted in place of the region, so the result was a BigTIFF, which many programs do not
+/// read.
+#[test]
+fn a_small_crop_of_a_large_image_became_a_bigtiff() {
+    let root = folder(&[]);
+    sparse(&root.path().join("a.npy"), 70_000, 40_000);
+    for args in [
+        &["crop", "5,6,3x2", "a.npy", "b.tif"][..],
+        &[
+            "run",
+            "flip horizontal + crop 5,6,3x2",
+            "a.npy",
+            "c.tif",
+            "--dry-run",
+        ],
+        &["crop", "5,6,3x2", "a.npy", "a.npy", "d.tif", "--stack"],
+    ] {
+        let done = run(root.path(), args, &[]);
+        assert_eq!((done.code, &*done.stderr), (0, ""), "{args:?}");
+    }
+    for name in ["b.tif", "d.tif"] {
+        let file = fs::read(root.path().join(name)).expect("file");
+        assert_eq!(file[..4], *b"II*\0", "{name}");
+    }
+}
+
+/// MaxSampleValue is 1023, and a sample of 2000 outside the region contradicts it. 500 of 1023 are 125 of 255, and of 65535
+/// they are 2.
+#[test]
+fn a_maximum_that_only_samples_outside_the_region_exceed() {
+    let page = crate::support::grey([[500, 1000], [0, 2000]]);
+    let file = tiff::Build::default().tag(281, 3, &[1023]).file(&page);
+    let root = folder(&[("a.tif", &file)]);
+    let first_row = |args: &[&str]| {
+        let done = run(root.path(), args, &[]);
+        assert_eq!((done.code, &*done.stderr), (0, ""), "{args:?}");
+        let file = fs::read(root.path().join("out.npy")).expect("file");
+        let image = read(&file).expect("an image").0;
+        [image.samples().at(0), image.samples().at(1)]
+    };
+    let more = ["a.tif", "out.npy", "--depth", "8", "--overwrite"];
+    assert_eq!(
+        first_row(&[&["crop", "0,0,2x1"], &more[..]].concat()),
+        [125, 249]
+    );
+    assert_eq!(first_row(&[&["convert"], &more[..]].concat()), [2, 4]);
 }

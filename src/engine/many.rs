@@ -150,7 +150,7 @@ impl Files<'_> {
                 let format = *format.get_or_insert(file.reader.format());
                 for page in surveys {
                     check_page(ops, page.shape, Some(output), messages)?;
-                    let result = chain::output_pixels(ops, page.shape);
+                    let result = chain::result(ops, page.shape);
                     let checked = (format.check_name)(&output.path, &result);
                     checked.with_context(cannot_write)?;
                     output_pages.push(PageSurvey {

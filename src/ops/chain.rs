@@ -89,13 +89,9 @@ pub fn most_channels(ops: &[&dyn Operation], channels: usize) -> usize {
     most
 }
 
-/// An image of this size with the channels and the depth of the result, unless the user chooses another depth.
-pub fn output_pixels(ops: &[&dyn Operation], shape: Shape) -> Shape {
-    Shape {
-        channels: output_channels(ops, shape.channels),
-        depth: output_depth(ops, shape.depth),
-        ..shape
-    }
+/// The shape of the result of all operations for an image of this shape, unless the user chooses another depth.
+pub fn result(ops: &[&dyn Operation], shape: Shape) -> Shape {
+    ops.iter().fold(shape, |shape, op| output(*op, shape))
 }
 
 /// The channels of the result for images with this number of channels.
