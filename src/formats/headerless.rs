@@ -226,7 +226,8 @@ impl Headerless {
                     "{there} bytes are not a whole number of pages of {page} bytes (a number of pages \
                      after the type, or bytes to skip: --raw WxH:TYPE:PAGES+SKIP)"
                 );
-                usize::try_from(there / page)?.max(1)
+                // Of a damaged file, the rest is a page that is not all there.
+                usize::try_from(there.div_ceil(page))?.max(1)
             }
         };
         let (order, signed) = match self.samples {

@@ -1,6 +1,6 @@
 //! `--raw`: samples without a header.
 
-use crate::support::formats::read;
+use crate::support::formats::{read, read_pages};
 use crate::support::{Numbers, folder, run};
 use gpuimg::internals::image::Samples;
 use gpuimg::internals::image::metadata::{Metadata, Own, Value};
@@ -315,6 +315,32 @@ fn a_folder_of_camera_frames() {
         .0;
     // 933, 18, 1023 and 512 of 1023.
     assert_eq!(found.samples(), &Samples::U8(vec![233, 4, 255, 128].into()));
+}
+
+/// With --keep-going, bytes after the last whole page were left out, status 0. They begin a page, whose rest is 0.
+#[test]
+fn bytes_after_the_last_whole_page_were_dropped() {
+    let bytes = [0xBC, 0xFA, 0xDE, 0xBC, 0xFA];
+    let root = folder(&[("a.bin", &bytes)]);
+    for (layout, expected, message) in [
+        ("2x1:mono12p", [0xABC, 0x00F], "truncated at byte 5 of 6"),
+        ("4x1:u8", [0xFA, 0], "truncated at byte 5 of 8"),
+    ] {
+        let args = ["convert", "a.bin", "a.tif", "--raw", layout, "--overwrite"];
+        let done = run(root.path(), &args, &[]);
+        assert!(
+            done.stderr.contains("not a whole number of pages"),
+            "{}",
+            done.stderr
+        );
+        let done = run(root.path(), &[&args[..], &["--keep-going"]].concat(), &[]);
+        assert_eq!(done.code, 1, "{layout}");
+        assert!(done.stderr.contains(message), "{}", done.stderr);
+        let file = fs::read(root.path().join("a.tif")).expect("file");
+        let (pages, ..) = read_pages(&file).expect("pages");
+        let found = [0, 1].map(|at| pages[1].samples().at(at));
+        assert_eq!((pages.len(), found), (2, expected), "{layout}");
+    }
 }
 
 /// With --keep-going, what is missing of a page is 0.
