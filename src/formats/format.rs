@@ -11,7 +11,7 @@ use super::Options;
 use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
 use super::packed::{Packed, Unsuited};
-use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
 use crate::image::{Depth, Image, Region, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Result, bail};
@@ -49,6 +49,9 @@ pub struct Format {
     pub convert_metadata: fn(&Metadata, Own, &mut dyn FnMut(String)) -> Own,
     /// Adds the text that records how values were scaled to metadata of this format. Returns whether they can store it.
     pub add_stretch: fn(&mut Own, &str) -> bool,
+    /// Adds the axes along which the pages lie to metadata of this format, those of the first page; `None` if the format
+    /// cannot store axes. Fails with the reason if it cannot store these.
+    pub add_axes: Option<fn(&mut Own, &Axes) -> Result<()>>,
 }
 
 /// Creates an encoder for these pages.
@@ -92,6 +95,7 @@ impl Format {
             Own::None
         },
         add_stretch: |_, _| false,
+        add_axes: None,
     };
 
     /// Whether files of this format are written; all formats are read.

@@ -57,7 +57,7 @@ pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics:
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
         axes::collapse(fields, Order::new(*big_endian), axis, images, diagnostics);
     }
-    metadata.axes = None;
+    metadata.axes = metadata.axes.map(|axes| axes.without(axis));
 }
 
 /// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
@@ -111,11 +111,18 @@ pub fn convert(
     if lacks(Field::Resolution) && metadata.resolution.is_some() {
         leave_out("the resolution".into());
     }
-    if metadata.axes.take().is_some() {
+    if format.add_axes.is_none() && metadata.axes.take().is_some() {
         leave_out("which pages are slices, frames and channels".into());
     }
     let own = std::mem::take(&mut metadata.own);
     metadata.own = (format.convert_metadata)(metadata, own, &mut leave_out);
+    if let Some(add) = format.add_axes
+        && let Some(axes) = metadata.axes.take()
+        && let Err(why) = add(&mut metadata.own, &axes)
+    {
+        let warning = format!("which pages are slices, frames and channels is left out: {why}");
+        diagnostics.warnings.push(warning);
+    }
     let stretch = metadata.stretch.take().transpose();
     match stretch.map(|stretch| stretch.map(|stretch| stretch.to_string())) {
         Err(why) => diagnostics.notes.push(format!(

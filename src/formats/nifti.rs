@@ -60,7 +60,8 @@ fn layout(header: &Header) -> Result<Layout> {
         ..Metadata::default()
     };
     let (slope, intercept) = header.scale;
-    if slope != 0.0 && (slope, intercept) != (1.0, 0.0) {
+    // A slope of 0, or one that is not a number, means that there is no scale.
+    if slope.is_finite() && slope != 0.0 && (slope, intercept) != (1.0, 0.0) {
         let warning = format!(
             "samples are read as stored: scl_slope ({slope}) and scl_inter ({intercept}) are not applied"
         );

@@ -51,10 +51,10 @@ use super::format::{
 };
 use super::packed::{Packed, Unsuited};
 use super::{Options, metadata as conversion};
-use crate::image::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
 use crate::image::{Image, Region, Shape};
 use crate::os::{Source, Target};
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use implied::ImpliedPages;
 use page::Page;
@@ -94,6 +94,7 @@ pub static FORMAT: Format = Format {
     encoder: Some(encoder),
     convert_metadata,
     add_stretch,
+    add_axes: Some(add_axes),
     ..Format::DEFAULTS
 };
 
@@ -125,16 +126,15 @@ fn convert_metadata(_: &Metadata, own: Own, leave_out: &mut dyn FnMut(String)) -
 }
 
 fn add_stretch(own: &mut Own, text: &str) -> bool {
-    if !matches!(own, Own::Tiff { .. }) {
-        *own = Own::Tiff {
-            big_endian: false,
-            fields: Vec::new(),
-        };
+    fields::of_page(own).is_some_and(|fields| gdal::add_stretch(fields, text))
+}
+
+fn add_axes(own: &mut Own, axes: &Axes) -> Result<()> {
+    if axes.pages() == Some(1) {
+        return Ok(());
     }
-    match own {
-        Own::Tiff { fields, .. } => gdal::add_stretch(fields, text),
-        _ => false,
-    }
+    let fields = fields::of_page(own).context("the metadata are those of another format")?;
+    axes::add(fields, axes)
 }
 
 /// Decodes a TIFF file, one page at a time: compression none, LZW, deflate, zstd or PackBits, with

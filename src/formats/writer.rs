@@ -14,6 +14,10 @@ use std::borrow::Cow;
 pub struct Writer<'a> {
     format: &'static Format,
     encoder: Box<dyn Encoder + 'a>,
+    /// How many pages the file will have.
+    pages: usize,
+    /// Whether the first page, whose metadata describe all, has begun.
+    has_begun: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -31,7 +35,12 @@ impl<'a> Writer<'a> {
         let shapes: Vec<Shape> = pages.iter().map(|page| page.shape).collect();
         format::check_output(format, &shapes)?;
         let encoder = format.create_encoder(target, options, pages)?;
-        Ok(Writer { format, encoder })
+        Ok(Writer {
+            format,
+            encoder,
+            pages: pages.len(),
+            has_begun: false,
+        })
     }
 
     /// Keeps the pages in memory.
@@ -39,6 +48,8 @@ impl<'a> Writer<'a> {
         Writer {
             format: &memory::FORMAT,
             encoder: Box::new(encoder),
+            pages: 0,
+            has_begun: false,
         }
     }
 
@@ -113,14 +124,31 @@ impl<'a> Writer<'a> {
 
     /// Converts the metadata of a page of this shape to the format's, and refuses what the format cannot hold.
     fn convert(
-        &self,
+        &mut self,
         shape: &Shape,
         metadata: &mut Metadata,
         effect: Effect,
         diagnostics: &mut Diagnostics,
     ) -> Result<()> {
+        self.take_untrue_axes(metadata, diagnostics);
         metadata::convert(metadata, self.format, effect, diagnostics);
         format::check(self.format, shape, metadata)
+    }
+
+    /// Keeps the axes for the first page, if they are those of all pages of the file.
+    fn take_untrue_axes(&mut self, metadata: &mut Metadata, diagnostics: &mut Diagnostics) {
+        if *self.format == memory::FORMAT {
+            return;
+        }
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let untrue = metadata
+            .axes
+            .take_if(|axes| !is_first || axes.pages() != Some(self.pages));
+        if is_first && let Some(axes) = untrue {
+            diagnostics.notes.push(format!(
+                "which pages are slices, frames and channels ({axes}) is left out: only some of them are written"
+            ));
+        }
     }
 
     /// The file's length in bytes; the caller commits it.

@@ -115,6 +115,85 @@ fn axes_are_selected() {
     assert!(info.stdout.contains("2 z × 2 t"), "{}", info.stdout);
 }
 
+/// A slope that is not a number means that there is no scale (NIfTI-1, `nifti1.h`, and nibabel).
+#[test]
+fn a_slope_that_is_not_a_number_was_taken_for_a_scale() {
+    let (_, _, said) = read(&with(112, &f32::NAN.to_le_bytes())).unwrap();
+    assert!(said.warnings.is_empty(), "{:?}", said.warnings);
+}
+
+/// A file of single pixels with these numbers of slices, frames and values, from 0 on.
+fn of_axes(lengths: [i16; 3]) -> Vec<u8> {
+    let mut file = with(40, &5i16.to_le_bytes());
+    for (at, length) in (42..).step_by(2).zip([1, 1].into_iter().chain(lengths)) {
+        file[at..at + 2].copy_from_slice(&length.to_le_bytes());
+    }
+    file.truncate(352);
+    let pages = lengths.iter().product();
+    file.extend((0..pages).flat_map(i16::to_le_bytes));
+    file
+}
+
+/// Slices and frames became pages without axes, which only -v said.
+#[test]
+fn slices_and_frames_became_pages_without_axes() {
+    let converted = |lengths: [i16; 3], more: &[&str]| {
+        let root = folder(&[("a.nii", &of_axes(lengths))]);
+        let args = [&["convert", "a.nii", "b.tif"], more].concat();
+        let done = run(root.path(), &args, &[]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let file = std::fs::read(root.path().join("b.tif")).unwrap();
+        let text = crate::support::contract::text(&file, 270);
+        let info = run(root.path(), &["info", "b.tif"], &[]).stdout;
+        let axes = info.split_once(" pages").map(|(_, rest)| rest.to_string());
+        let axes = axes.and_then(|rest| Some(rest.split_once(',')?.0.trim().to_string()));
+        (text.unwrap_or_default(), axes, done.stderr)
+    };
+    let (text, axes, said) = converted([3, 2, 1], &[]);
+    assert_eq!(
+        text,
+        "ImageJ=1.11a\nimages=6\nslices=3\nframes=2\nhyperstack=true\n"
+    );
+    assert_eq!((axes.as_deref(), &*said), (Some("(3 z × 2 t)"), ""));
+    for (lengths, expected) in [
+        ([1, 2, 1], "ImageJ=1.11a\nimages=2\nframes=2\n"),
+        ([1, 1, 2], "ImageJ=1.11a\nimages=2\nchannels=2\n"),
+        ([1, 1, 1], ""),
+    ] {
+        assert_eq!(converted(lengths, &[]).0, expected, "{lengths:?}");
+    }
+    // Those that are selected.
+    let (text, axes, _) = converted([3, 2, 1], &["--axes", "Z=2-3"]);
+    assert!(text.contains("images=4\nslices=2\nframes=2\n"), "{text}");
+    assert_eq!(axes.as_deref(), Some("(2 z × 2 t)"));
+    let (text, ..) = converted([3, 2, 1], &["--pages", "2-4"]);
+    assert_eq!(text, "");
+    // ImageJ has no order in which the values of a voxel come last.
+    let (text, axes, said) = converted([3, 1, 2], &[]);
+    assert_eq!((&*text, axes.as_deref()), ("", Some("")));
+    assert!(
+        said.contains("which pages are slices, frames and channels is left out")
+            && said.contains("the order of these pages is 3 z × 2 c"),
+        "{said}"
+    );
+}
+
+/// A projection lost the other axes, too.
+#[test]
+fn a_projection_of_slices_lost_the_frames() {
+    let root = folder(&[("a.nii", &of_axes([3, 2, 1]))]);
+    let args = ["project", "max", "--axis", "z", "a.nii", "b.tif"];
+    let done = run(root.path(), &args, &[]);
+    assert_eq!((done.code, &*done.stderr), (0, ""));
+    let file = std::fs::read(root.path().join("b.tif")).unwrap();
+    let text = crate::support::contract::text(&file, 270);
+    assert_eq!(text.as_deref(), Some("ImageJ=1.11a\nimages=2\nframes=2\n"));
+    let (pages, ..) = read_pages(&file).unwrap();
+    let found = pages.iter().map(|page| page.samples().at(0));
+    // The largest of 0, 1, 2 and of 3, 4, 5, as signed words are in memory.
+    assert_eq!(found.collect::<Vec<u64>>(), [0x8002, 0x8005]);
+}
+
 #[test]
 fn refusals() {
     refused(

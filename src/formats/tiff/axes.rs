@@ -2,6 +2,7 @@
 //! OME-XML (OME model 2016-06, Pixels and TiffData), and descriptions of what remains without one of
 //! them.
 
+use super::fields::ASCII;
 use super::ifd::tag;
 use super::{imagej, ome};
 use crate::formats::raw::Order;
@@ -76,6 +77,39 @@ fn imagej_axes(text: &str, pages: usize) -> Result<Axes> {
         axes.0[1].1 = pages;
     }
     Ok(axes)
+}
+
+/// Adds the axes as ImageJ's description of a hyperstack to metadata without a description.
+///
+/// # Errors
+/// The reason why ImageJ's description cannot hold them.
+pub fn add(fields: &mut Vec<Field>, axes: &Axes) -> Result<()> {
+    let several = || axes.0.iter().filter(|(_, size)| *size > 1);
+    let order = several().map(|(axis, _)| KEYS.iter().position(|(known, _)| known == axis));
+    ensure!(
+        order.is_sorted(),
+        "a hyperstack of ImageJ has its channels first, then slices, then frames, but the order of these pages is {axes}"
+    );
+    ensure!(
+        description(fields).is_none(),
+        "the description of the image takes its place"
+    );
+    let mut text = format!("ImageJ=1.11a\nimages={}\n", axes.pages().unwrap_or(0));
+    for (axis, key) in KEYS {
+        if axes.size(axis) > 1 {
+            text += &format!("{key}={}\n", axes.size(axis));
+        }
+    }
+    if several().count() > 1 {
+        text += "hyperstack=true\n";
+    }
+    fields.push(Field {
+        tag: tag::IMAGE_DESCRIPTION,
+        kind: ASCII,
+        value: Value::Bytes([text.as_bytes(), b"\0"].concat()),
+    });
+    fields.sort_by_key(|field| field.tag);
+    Ok(())
 }
 
 /// Makes the fields of a page true of a part of its stack.

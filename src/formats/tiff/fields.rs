@@ -144,6 +144,20 @@ fn report_lost(field: Lost, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// The fields of a page, none at first.
+pub fn of_page(own: &mut Own) -> Option<&mut Vec<Field>> {
+    if *own == Own::None {
+        *own = Own::Tiff {
+            big_endian: false,
+            fields: Vec::new(),
+        };
+    }
+    match own {
+        Own::Tiff { fields, .. } => Some(fields),
+        _ => None,
+    }
+}
+
 /// Removes a description of the axes of all pages (by OME-XML, ImageJ or tifffile), which is not true of pages that
 /// are one channel each; returns whether there was one.
 pub fn without_axes(metadata: &mut Metadata) -> bool {

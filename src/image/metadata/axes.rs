@@ -42,6 +42,16 @@ impl Axes {
         found.map_or(1, |(_, size)| *size)
     }
 
+    /// The same with one place on an axis.
+    pub fn without(mut self, axis: Axis) -> Axes {
+        for (known, size) in &mut self.0 {
+            if *known == axis {
+                *size = 1;
+            }
+        }
+        self
+    }
+
     /// The place of a page on an axis.
     pub fn place(&self, page: usize, axis: Axis) -> usize {
         let before = self.0.iter().take_while(|(known, _)| *known != axis);
