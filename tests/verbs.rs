@@ -3,7 +3,7 @@
 use crate::support::{Kind, Numbers, folder, gpu, image, run, sample, tiff};
 use gpuimg::internals::engine::executor;
 use gpuimg::internals::formats;
-use gpuimg::internals::image::{Depth, Region};
+use gpuimg::internals::image::{Depth, Image, Region, Samples, Shape};
 use gpuimg::internals::ops::crop::Crop;
 use gpuimg::internals::ops::naive;
 use gpuimg::internals::os::Source;
@@ -267,6 +267,34 @@ fn info_says_what_each_file_is_and_names_the_bad_one() {
     assert_eq!(
         (&about["width"], &about["height"], &about["schema"]),
         (&3.into(), &2.into(), &1.into())
+    );
+}
+
+/// The name of the file was there twice, and NaN led to a message about `sum` with an option that `info` lacks.
+#[test]
+fn the_range_of_a_file_was_refused_in_the_words_of_sum() {
+    use crate::support::formats::{format, written};
+    let key = |value: f32| crate::support::key(value);
+    let values = [f32::NAN, 1.5, f32::INFINITY, 2.0, 0.5, 0.25].map(key);
+    let shape = Shape {
+        width: 3,
+        height: 2,
+        channels: 1,
+        depth: Depth::Float,
+    };
+    let image = Image::new(shape, Samples::from(values.to_vec()));
+    let file = written(format("tiff"), &[image], &Default::default()).expect("a file");
+    let root = folder(&[("a.tif", &file), ("cut.pgm", b"P5 3 2 255\n\x01\x02")]);
+    let done = run(root.path(), &["info", "--range", "a.tif"], &[]);
+    assert_eq!((done.code, &*done.stderr), (0, ""));
+    assert!(done.stdout.contains(", range 0.25:2, "), "{}", done.stdout);
+    let done = run(root.path(), &["info", "--range", "cut.pgm"], &[]);
+    assert_eq!(done.code, 1);
+    assert_eq!(
+        done.stderr.matches("cannot read cut.pgm").count(),
+        1,
+        "{}",
+        done.stderr
     );
 }
 

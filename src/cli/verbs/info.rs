@@ -20,7 +20,7 @@ use crate::os::console;
 use crate::os::count::{plural, size};
 use crate::os::name::{self, Shown};
 use crate::os::outcome::{Outcome, usage};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -51,17 +51,30 @@ pub fn run(
         outcome = Outcome::SomeFailed;
     }
     for item in &found.items {
-        match About::read(item, range, common) {
+        match describe(item, range, common) {
             Ok(about) if json => console::print(&about.json(&item.input).to_string())?,
             Ok(about) => console::print(&about.line(&item.input))?,
             Err(error) => {
-                let unread = format!("cannot read {}", item.input.shown());
-                print_error(&error.context(unread));
+                print_error(&error);
                 outcome = Outcome::SomeFailed;
             }
         }
     }
     Ok(outcome)
+}
+
+/// What an image is, with `range` also the range of its values.
+///
+/// # Errors
+/// A file that cannot be read, with its name.
+fn describe(item: &Item, range: bool, common: &Common) -> Result<About> {
+    let cannot_read = || format!("cannot read {}", item.input.shown());
+    let source = item.source().with_context(cannot_read)?;
+    let mut about = About::read(&source, common).with_context(cannot_read)?;
+    if range {
+        about.range = range_of_all_pages(&item.input, &source, common)?;
+    }
+    Ok(about)
 }
 
 /// What an image file is.
@@ -78,11 +91,14 @@ struct About {
 }
 
 impl About {
-    fn read(item: &Item, range: bool, common: &Common) -> Result<About> {
-        let source = item.source()?;
-        let reader = Reader::open(&source, &common.reading)?;
+    /// What the header of a file says.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read, without its name.
+    fn read(source: &Source, common: &Common) -> Result<About> {
+        let reader = Reader::open(source, &common.reading)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
-        let about = About {
+        Ok(About {
             format: reader.format().name,
             bytes: source.len(),
             shape: reader.shape(),
@@ -90,14 +106,6 @@ impl About {
             axes: reader.axes(),
             metadata,
             range: None,
-        };
-        Ok(About {
-            range: if range {
-                range_of_all_pages(&item.input, &source, common)?
-            } else {
-                None
-            },
-            ..about
         })
     }
 
@@ -186,7 +194,8 @@ impl About {
     }
 }
 
-/// The smallest and the largest value of all pages, without alpha.
+/// The smallest and the largest value of all pages, without alpha and without values that are not finite; `None` if there are
+/// none.
 fn range_of_all_pages(
     input: &Path,
     source: &Source,
@@ -202,7 +211,8 @@ fn range_of_all_pages(
     };
     let all = Sum {
         all: true,
-        nan: None,
+        // They count in the sum, which is not used, and not in the range.
+        nan: Some(0.0),
     };
     let done = process_source(
         &[&all],

@@ -113,8 +113,8 @@ pub fn write(found: &Items, path: &Path, common: &Common) -> Result<Outcome> {
 impl Entry {
     /// Decodes the first page of an image.
     fn read(item: &Item, common: &Common) -> Result<Entry> {
-        let about = About::read(item, false, common)?;
         let source = item.source()?;
+        let about = About::read(&source, common)?;
         let mut reader = Reader::open(&source, &common.reading)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
         let image = reader.decode()?;
