@@ -18,7 +18,7 @@ use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
 use crate::ops::project::Project;
 use crate::ops::sum::Sum;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub use entry::{main, main_with};
@@ -91,7 +91,7 @@ pub(crate) enum Verb {
     #[command(flatten)]
     Images(Images),
     /// Subtract a dark frame and divide by a flat field, sample by sample, correctly rounded
-    #[command(after_help = examples::CALIBRATE)]
+    #[command(after_help = examples::CALIBRATE, override_usage = "gpuimg calibrate [OPTIONS] INPUT... OUTPUT")]
     Calibrate {
         /// The frames and their options.
         #[command(flatten)]
@@ -117,7 +117,7 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Combine many images, or the pages of a stack, into one: the sum, mean, minimum, maximum or median of each pixel
-    #[command(after_help = examples::PROJECT)]
+    #[command(after_help = examples::PROJECT, override_usage = "gpuimg project [OPTIONS] PROJECTION INPUT... OUTPUT")]
     Project {
         /// The projection with its options.
         #[command(flatten)]
@@ -143,7 +143,7 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Add up the samples exactly, for each channel and in total
-    #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
+    #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)), mut_arg("files_from", without_results))]
     Sum {
         /// The operation's options.
         #[command(flatten)]
@@ -162,7 +162,7 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Count how often each value occurs in a set of images, for `normalize --range-from`
-    #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
+    #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)), mut_arg("files_from", without_results))]
     Histogram {
         /// Images to count together, or folders of images
         #[arg(required_unless_present = "files_from", value_name = "INPUT")]
@@ -178,7 +178,7 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Print what each image is: size, sample type, pages, axes and metadata
-    #[command(after_help = examples::INFO)]
+    #[command(after_help = examples::INFO, mut_arg("files_from", without_results))]
     Info {
         /// Images, or folders of them; - is standard input
         #[arg(required_unless_present = "files_from", value_name = "INPUT")]
@@ -186,10 +186,10 @@ pub(crate) enum Verb {
         /// Print one JSON object for each image
         #[arg(long)]
         json: bool,
-        /// Decode each image and print its smallest and largest value
+        /// Decode each image and print its smallest and largest value, without NaN and infinite samples
         #[arg(long)]
         range: bool,
-        /// Write a page with a small picture, the facts, a histogram and warnings for each image instead
+        /// Write a page with a small picture, the facts, a histogram and warnings for each image instead; - is standard output
         #[arg(long, value_name = "SHEET.html", conflicts_with_all = ["json", "range"])]
         html: Option<PathBuf>,
         /// The files of folders.
@@ -263,6 +263,12 @@ pub(crate) enum Verb {
         /// The folder, created if missing
         folder: PathBuf,
     },
+}
+
+/// The help of `--files-from` where each input has no result.
+fn without_results(option: Arg) -> Arg {
+    option
+        .help("Also read input names from FILE, one per line or NUL-separated; - is standard input")
 }
 
 /// The frames of `calibrate`.

@@ -111,7 +111,7 @@ pub struct Reading {
     #[arg(long, value_name = "A-B", visible_alias = "page")]
     pub pages: Option<Pages>,
 
-    /// Process only these positions on the axes of a stack (ImageJ hyperstack or OME-TIFF), counted from 1, e.g. C=1,Z=3-9
+    /// Process only these positions on the axes of a stack (ImageJ hyperstack, OME-TIFF or NIfTI), counted from 1, e.g. C=1,Z=3-9
     #[arg(long, value_name = "PLACES", conflicts_with = "pages")]
     pub axes: Option<Places>,
 

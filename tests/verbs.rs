@@ -298,6 +298,42 @@ fn the_range_of_a_file_was_refused_in_the_words_of_sum() {
     );
 }
 
+/// The text of another verb's option stood beside options of the same name, in the wrong group.
+#[test]
+fn options_of_info_had_the_texts_of_other_verbs() {
+    let root = folder(&[]);
+    let brief = run(root.path(), &["info", "-h"], &[]).stdout;
+    assert!(
+        brief.contains("Decode each image for its smallest and largest value"),
+        "{brief}"
+    );
+    assert!(
+        brief.contains("Write a page with pictures and warnings instead"),
+        "{brief}"
+    );
+    let long = run(root.path(), &["info", "--help"], &[]).stdout;
+    assert!(!long.contains("\nRange:\n"), "{long}");
+    for verb in ["info", "sum", "histogram"] {
+        let long = run(root.path(), &[verb, "--help"], &[]).stdout;
+        assert!(!long.contains("Results keep"), "{long}");
+    }
+    let bench = run(root.path(), &["bench", "-h"], &[]).stdout;
+    assert!(bench.contains("Also write a page"), "{bench}");
+    for (verb, usage) in [
+        (
+            "calibrate",
+            "Usage: gpuimg calibrate [OPTIONS] INPUT... OUTPUT\n",
+        ),
+        (
+            "project",
+            "Usage: gpuimg project [OPTIONS] PROJECTION INPUT... OUTPUT\n",
+        ),
+    ] {
+        let brief = run(root.path(), &[verb, "-h"], &[]).stdout;
+        assert!(brief.contains(usage), "{brief}");
+    }
+}
+
 #[test]
 fn words_of_other_programs_are_answered_with_the_verb() {
     for (word, verb) in [

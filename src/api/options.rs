@@ -127,7 +127,7 @@ impl ReadOptions {
         Ok(self)
     }
 
-    /// Only these positions on the axes of a stack (ImageJ hyperstack or OME-TIFF), counted from 1: `C=1,Z=3-9`. It takes the
+    /// Only these positions on the axes of a stack (ImageJ hyperstack, OME-TIFF or NIfTI), counted from 1: `C=1,Z=3-9`. It takes the
     /// place of [`pages`](ReadOptions::pages).
     ///
     /// # Errors

@@ -212,7 +212,7 @@ pub struct Gathered {
     #[arg(required = true, value_name = "INPUT… OUTPUT")]
     pub paths: Vec<PathBuf>,
 
-    /// Project along this axis of a stack (ImageJ hyperstack or OME-TIFF): one image for each position on the other axes
+    /// Project along this axis of a stack (ImageJ hyperstack, OME-TIFF or NIfTI): one image for each position on the other axes
     #[arg(long, value_name = "AXIS", conflicts_with_all = ["partial", "pages"])]
     pub axis: Option<Axis>,
 
@@ -281,7 +281,7 @@ pub struct ChannelFiles {
     #[arg(short, long, value_name = "OUTPUT")]
     pub output: Option<PathBuf>,
 
-    /// Show each channel in a colour and add them up, e.g. C1=green,C2=#ff00ff. C1 is the first channel of a stack (ImageJ hyperstack or OME-TIFF), or the first of several files; channels of a stack without a colour are left out
+    /// Show each channel in a colour and add them up, e.g. C1=green,C2=#ff00ff. C1 is the first channel of a stack (ImageJ hyperstack, OME-TIFF or NIfTI), or the first of several files; channels of a stack without a colour are left out
     #[arg(long, visible_alias = "colors", value_name = "C1=COLOUR,…")]
     pub colours: Option<ChannelColours>,
 

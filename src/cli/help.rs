@@ -101,22 +101,44 @@ const GROUPS: [Group; 7] = [
     },
 ];
 
-/// The text in `-h` of options that one verb has, where the one in `--help` is long.
-const OWN: [(&str, &str); 14] = [
-    ("colours", "A colour for each channel, e.g. C1=green"),
-    ("dark", "Dark frame, or images to average"),
-    ("flat", "Flat field, or images to average"),
-    ("offset", "Add this to every result"),
-    ("hot", "Replace hot pixels by a median"),
-    ("saturate", "Clamp sums that are too large"),
-    ("scale", "Scale sums to the sample type"),
-    ("axis", "Combine along this axis of a stack: z, t or c"),
-    ("method", "bilinear or malvar"),
-    ("describe", "Explain each experiment"),
-    ("compare", "Compare with an earlier --json output"),
-    ("tolerance", "Allowed slowdown of a row, in percent"),
-    ("html", "Also write a page"),
-    ("from", "Show an earlier --json output"),
+/// Options that mean something of their own in one verb: the verb, the option, and its text in `-h`.
+const OWN: [(&str, &str, &str); 16] = [
+    (
+        "combine",
+        "colours",
+        "A colour for each channel, e.g. C1=green",
+    ),
+    ("calibrate", "dark", "Dark frame, or images to average"),
+    ("calibrate", "flat", "Flat field, or images to average"),
+    ("calibrate", "offset", "Add this to every result"),
+    ("calibrate", "hot", "Replace hot pixels by a median"),
+    ("project", "saturate", "Clamp sums that are too large"),
+    ("project", "scale", "Scale sums to the sample type"),
+    (
+        "project",
+        "axis",
+        "Combine along this axis of a stack: z, t or c",
+    ),
+    ("debayer", "method", "bilinear or malvar"),
+    ("bench", "describe", "Explain each experiment"),
+    ("bench", "compare", "Compare with an earlier --json output"),
+    (
+        "bench",
+        "tolerance",
+        "Allowed slowdown of a row, in percent",
+    ),
+    ("bench", "html", "Also write a page"),
+    ("bench", "from", "Show an earlier --json output"),
+    (
+        "info",
+        "range",
+        "Decode each image for its smallest and largest value",
+    ),
+    (
+        "info",
+        "html",
+        "Write a page with pictures and warnings instead",
+    ),
 ];
 
 /// The verbs in `gpuimg -h`.
@@ -158,9 +180,10 @@ pub fn command(typed: &[String]) -> Command {
 
 /// A verb with its options in groups.
 fn grouped(verb: Command) -> Command {
-    verb.mut_args(|option| match group_of(&option) {
-        Some((group, _)) => option.help_heading(group.heading),
-        None => option,
+    let name = verb.get_name().to_string();
+    verb.mut_args(|option| match text_and_group(&name, &option) {
+        Some((_, Some(group))) => option.help_heading(group.heading),
+        _ => option,
     })
 }
 
@@ -178,11 +201,7 @@ fn shortened(verb: Command) -> Command {
     };
     verb.mut_args(|option| {
         let option = with_short_value(option.help_heading(None::<&str>));
-        let own = OWN.iter().find(|(name, _)| option.get_long() == Some(name));
-        match group_of(&option)
-            .map(|(_, brief)| brief)
-            .or(own.map(|(_, brief)| *brief))
-        {
+        match text_and_group(&name, &option).map(|(brief, _)| brief) {
             Some("") => option.hide(true),
             Some(brief) if option.get_action().takes_values() => option
                 .help(brief)
@@ -227,11 +246,15 @@ fn with_usual_verbs(program: Command, verbs: &[String]) -> Command {
         )
 }
 
-/// The group of an option, and its text in `-h`.
-fn group_of(option: &Arg) -> Option<(&'static Group, &'static str)> {
+/// The text of an option in `-h`, and its group in `--help`; an option of the verb's own has no group.
+fn text_and_group(verb: &str, option: &Arg) -> Option<(&'static str, Option<&'static Group>)> {
     let name = option.get_long()?;
+    let own = OWN.iter().find(|own| (own.0, own.1) == (verb, name));
+    if let Some((_, _, brief)) = own {
+        return Some((brief, None));
+    }
     GROUPS.iter().find_map(|group| {
         let (_, brief) = group.options.iter().find(|(known, _)| *known == name)?;
-        Some((group, *brief))
+        Some((*brief, Some(group)))
     })
 }
