@@ -279,6 +279,33 @@ fn each_page_has_its_own_range_where_it_was_measured_so() {
 
 const ONE_PLACE: &str = "FITS can store only one range for --undo";
 
+/// Two HDUs of 8 and of 16 bits. The reason was untrue: a TIFF has a type for each page.
+#[test]
+fn pages_of_several_types_were_refused_with_an_untrue_reason() {
+    let shape = |depth| Shape {
+        width: 3,
+        height: 2,
+        channels: 1,
+        depth,
+    };
+    let pages = [
+        of(shape(Depth::Eight), vec![1, 2, 3, 4, 5, 6]),
+        of(shape(Depth::Sixteen), vec![7, 300, 5, 4, 1000, 2]),
+    ];
+    let input = crate::support::stacks::stack(&pages, &Metadata::default());
+    let undone = made("in.tif", &input, &["normalize", "--undo"], "out.tif");
+    let words = "it originally had 16 bits without sign, but page 1 had 8 bits without sign, and restore gives all pages of a \
+                 file the type of page 1: use --split to write a file for each page";
+    refused("in.tif", &undone, &["restore"], "out.tif", words);
+    let root = folder(&[("in.tif", &undone)]);
+    let done = run(root.path(), &["restore", "in.tif", "out", "--split"], &[]);
+    assert_eq!((done.code, &*done.stderr), (0, ""));
+    for (page, name) in pages.iter().zip(["out/in-0001.tif", "out/in-0002.tif"]) {
+        let file = fs::read(root.path().join(name)).expect("a file");
+        assert!(read(&file).expect("an image").0 == *page, "{name}");
+    }
+}
+
 /// What a file says of its pages is carried into another format as truly as what `--undo` writes.
 #[test]
 fn the_range_of_the_first_page_was_handed_to_all() {

@@ -106,7 +106,7 @@ impl Operation for Restore {
         );
         ensure!(
             stretch.from == first,
-            "it originally had {}, but page 1 had {first}, and a file can have only one sample type: use --pages to select one page",
+            "it originally had {}, but page 1 had {first}, and restore gives all pages of a file the type of page 1: use --split to write a file for each page",
             stretch.from
         );
         ensure!(
