@@ -179,3 +179,29 @@ fn a_page_replaces_only_a_page() {
     let file = fs::read(root.path().join("sheet.html")).expect("file");
     assert_eq!(file, b"<!DOCTYPE html>mine");
 }
+
+#[test]
+fn standard_output_was_a_file_named_with_a_dash() {
+    let root = folder(&[("in/a.pgm", &pgm(&[1, 2]))]);
+    let done = run(root.path(), &["info", "in", "--html", "-"], &[]);
+    assert_eq!((done.code, &*done.stderr), (0, ""));
+    let (page, _) = sheet(root.path());
+    assert!(done.stdout == page);
+    assert!(!root.path().join("-").exists());
+}
+
+/// The damage of the image is not reported, since nothing is decoded.
+#[test]
+fn a_page_that_cannot_be_written_was_refused_after_all_images() {
+    let root = folder(&[("in/a.png", b"\x89PNG\r\n\x1a\n damaged")]);
+    for (page, words) in [
+        ("in", "cannot write in: it is a folder: name a file in it"),
+        (
+            "no/sheet.html",
+            "cannot write no/sheet.html: there is no folder no: create it first",
+        ),
+    ] {
+        let done = run(root.path(), &["info", "in", "--html", page], &[]);
+        assert_eq!((done.code, done.stderr), (1, format!("gpuimg: {words}\n")));
+    }
+}

@@ -1,5 +1,6 @@
 //! What the pages of `bench`, of `--stats` and of `info` share.
 
+use crate::os::console;
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use anyhow::{Context, Result, ensure};
@@ -17,11 +18,27 @@ pub struct PageKind {
 }
 
 impl PageKind {
-    /// Refuses a page that would replace another file.
+    /// Refuses a page that would replace another file, and one that cannot be written there. `-` is standard output.
     ///
     /// # Errors
     /// What to do instead.
     pub fn check(&self, path: &Path) -> Result<()> {
+        if path == Path::new("-") {
+            return Ok(());
+        }
+        let cannot_write = || format!("cannot write {}", path.shown());
+        ensure!(
+            !path.is_dir(),
+            "{}: it is a folder: name a file in it",
+            cannot_write()
+        );
+        let folder = crate::os::parent(path);
+        ensure!(
+            folder.is_dir(),
+            "{}: there is no folder {}: create it first",
+            cannot_write(),
+            folder.shown()
+        );
         let mut head = Vec::new();
         let there = fault::metadata(path).is_ok_and(|about| about.is_file());
         if there {
@@ -30,8 +47,8 @@ impl PageKind {
         }
         ensure!(
             !there || head == self.mark.as_bytes(),
-            "cannot write {}: it exists but is not {}: choose another name",
-            path.shown(),
+            "{}: it exists but is not {}: choose another name",
+            cannot_write(),
             self.name
         );
         Ok(())
@@ -42,6 +59,9 @@ impl PageKind {
     /// # Errors
     /// A file that cannot be written, and those of `check`.
     pub fn write(&self, path: &Path, page: &str) -> Result<()> {
+        if path == Path::new("-") {
+            return console::print_lines(page);
+        }
         self.check(path)?;
         fault::point(Kind::Create, path)
             .and_then(|()| fs::write(path, page))
