@@ -82,9 +82,16 @@ impl Survey {
         } = sums.into_iter().fold(Sums::NONE, Sums::join);
         let (low, high) = extremes.unwrap_or((0, 0));
         let (min, max) = (values.number(low), values.number(high));
-        let width = max.as_f64() - min.as_f64();
+        // The difference of two large numbers may be infinite, but not that of their halves.
+        let scale = if (max.as_f64() - min.as_f64()).is_finite() {
+            1.0
+        } else {
+            0.5
+        };
+        let least = min.as_f64() * scale;
+        let width = max.as_f64() * scale - least;
         let bin = |sample: u64| {
-            let place = (values.number(sample).as_f64() - min.as_f64()) / width;
+            let place = (values.number(sample).as_f64() * scale - least) / width;
             ((place * BINS as f64) as usize).min(BINS - 1)
         };
         let count = |part: usize| {
@@ -103,14 +110,27 @@ impl Survey {
                 .for_each(|(all, part)| *all += part);
             all
         };
+        let mean_of = |part: usize| -> f64 {
+            let finite = samples_of(part).map(|index| values.number(image.samples().at(index)));
+            let finite = finite.map(Number::as_f64).filter(|value| value.is_finite());
+            finite.map(|value| value / samples as f64).sum()
+        };
+        let mean = if samples == 0 {
+            0.0
+        } else if sum.is_finite() {
+            sum / samples as f64
+        } else {
+            parts
+                .clone()
+                .map(mean_of)
+                .collect::<Vec<f64>>()
+                .iter()
+                .sum()
+        };
         Survey {
             min,
             max,
-            mean: if samples > 0 {
-                sum / samples as f64
-            } else {
-                0.0
-            },
+            mean,
             bins: parts.map(count).reduce(|| [0; BINS], join),
             samples,
             at_most,
@@ -261,6 +281,38 @@ mod tests {
             (found.min.as_f64(), found.max.as_f64(), found.mean),
             (-1.0, 1.0, 0.0)
         );
+    }
+
+    /// The range is larger than the largest number, and the sum may be, too.
+    #[test]
+    fn the_largest_numbers_were_called_mostly_dark() {
+        let shape = Shape {
+            width: 4,
+            height: 1,
+            channels: 1,
+            depth: Depth::Double,
+        };
+        for (values, mean, bins) in [
+            (
+                [-1e308, 0.0, 1e308, 1e308],
+                0.25e308,
+                [(0, 1), (32, 1), (63, 2)],
+            ),
+            (
+                [1e308, 1e308, 1e308, -1e308],
+                0.5e308,
+                [(0, 1), (32, 0), (63, 3)],
+            ),
+        ] {
+            let keys = values.map(|value| crate::image::number::key64(f64::to_bits(value)));
+            let image = Image::new(shape, Samples::from(keys.to_vec()));
+            let found = Survey::new(&image, &Metadata::default());
+            assert!((found.mean / mean - 1.0).abs() < 1e-15, "{}", found.mean);
+            for (bin, count) in bins {
+                assert_eq!(found.bins[bin], count, "{bin}");
+            }
+            assert!(found.warnings().is_empty(), "{:?}", found.warnings());
+        }
     }
 
     #[test]
