@@ -2,8 +2,9 @@
 //! the verb.
 
 use crate::support::axes::{HYPERSTACK, file, images};
-use crate::support::contract::{tag, text, words};
+use crate::support::contract::{chunk_of, tag, text, words};
 use crate::support::formats::{read, read_pages};
+use crate::support::png::Plain;
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, Run, counted, folder, grey, image, run, told};
 use gpuimg::internals::image::{Depth, Image, Samples};
@@ -583,6 +584,65 @@ fn an_untrue_maximum_cut_the_colours_off() {
         numbers(&image),
         [0, 0, 0, 4095, 4095, 4095, 9999, 9999, 9999]
     );
+}
+
+/// Both left the result without a word, also with -v; ReferenceBlackWhite kept the six numbers of three channels.
+#[test]
+fn facts_of_three_channels_left_without_a_word_or_stayed() {
+    let chunk = |bits: &[u8]| (*b"sBIT", bits.to_vec());
+    let png = |colour: u8, bits: &[u8]| {
+        let mut plain = Plain::noisy(3, 2, 16, colour);
+        plain.before.push(chunk(bits));
+        plain.encoded(1)
+    };
+    let range = [0, 255, 128, 255, 128, 255].map(|number| number | 1 << 32);
+    let page = image(3, 2, 3, Depth::Eight, Kind::Noise);
+    let tif = Build::default().tag(532, 5, &range).file(&page);
+    let root = folder(&[
+        ("rgb.png", &png(2, &[12, 11, 10])),
+        ("a.png", &png(0, &[12])),
+        ("rgb.tif", &tif),
+    ]);
+    let said = |args: &[&str]| {
+        let done = run(root.path(), args, &[]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr
+    };
+    let bits = "how many bits are significant is left out: it ";
+    let channel = said(&["convert", "--channel", "2", "rgb.png", "g.png", "-v"]);
+    assert!(
+        channel.contains(&format!("{bits}describes the previous channels")),
+        "{channel}"
+    );
+    let mosaic = said(&["debayer", "RGGB", "a.png", "d.png", "-v"]);
+    assert!(
+        mosaic.contains(&format!("{bits}describes the previous channels")),
+        "{mosaic}"
+    );
+    let blended = said(&[
+        "combine",
+        "--colours",
+        "C1=red,C2=green",
+        "a.png",
+        "a.png",
+        "c.png",
+        "-v",
+    ]);
+    assert!(
+        blended.contains(&format!("{bits}is not known of the result")),
+        "{blended}"
+    );
+    let combined = said(&["combine", "a.png", "a.png", "a.png", "e.png", "-v"]);
+    assert!(!combined.contains(bits), "{combined}");
+    let file = fs::read(root.path().join("e.png")).expect("a file");
+    assert_eq!(chunk_of(&file, b"sBIT"), Some(vec![12, 12, 12]));
+    let channel = said(&["convert", "--channel", "2", "rgb.tif", "g.tif", "-v"]);
+    assert!(
+        channel.contains("tag 532 is left out: it describes the previous channels"),
+        "{channel}"
+    );
+    let file = fs::read(root.path().join("g.tif")).expect("a file");
+    assert_eq!(tag(&file, 532), None);
 }
 
 /// The name of a result was checked against the channels of the input.

@@ -303,8 +303,13 @@ impl<'a> CompositeDecoder<'a> {
         let name = || path.shown().into_owned();
         reader.turn_to(kept.page).with_context(name)?;
         let metadata = reader.metadata(diagnostics).with_context(name)?;
+        let significant = significant.filter(|_| self.colours.is_none());
+        if significant.is_none() && metadata.significant.is_some() {
+            let note = "how many bits are significant is left out: it is not known of the result";
+            diagnostics.notes.push(note.into());
+        }
         Ok(Metadata {
-            significant: significant.filter(|_| self.colours.is_none()),
+            significant,
             ..metadata
         })
     }
@@ -481,7 +486,8 @@ impl Decoder for CompositeDecoder<'_> {
         if self.is_stack {
             formats::metadata::collapse(&mut metadata, Axis::C, pages, &mut diagnostics);
         }
-        let (maxval, significant) = (metadata.maxval, metadata.significant.clone());
+        // Those of all channels.
+        let (maxval, significant) = (metadata.maxval, metadata.significant.take());
         let shape = self.surveys[page].shape;
         let transform = Transform {
             effect: Effect::Arithmetic,

@@ -13,6 +13,10 @@ use anyhow::Result;
 /// Updates metadata after an operation; parts that would be untrue are removed and named in
 /// `diagnostics`.
 pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
+    if transform.changes_channels() && metadata.significant.is_some() {
+        let note = "how many bits are significant is left out: it describes the previous channels";
+        diagnostics.notes.push(note.into());
+    }
     metadata.follow(transform);
     let (orientation, resolution) = (metadata.orientation, metadata.resolution);
     match &mut metadata.own {

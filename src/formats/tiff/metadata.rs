@@ -31,7 +31,7 @@ pub fn update(
                 "it describes the previous values"
             }
             (280 | 281 | 340 | 341, _) if transform.changes_size() => "it describes the previous values",
-            (34675 | 301 | 33421 | 33422, _) if transform.changes_channels() => {
+            (34675 | 301 | 532 | 33421 | 33422, _) if transform.changes_channels() => {
                 "it describes the previous channels"
             }
             // `origin` moves them with a region.
