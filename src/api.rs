@@ -19,7 +19,7 @@ pub use crate::image::{Depth, Shape};
 pub use combine::{combine, combine_colours};
 pub use device::{Device, set_threads};
 pub use error::{Error, Result};
-pub use image::{Image, Sample, SampleType};
+pub use image::{Image, Sample, SampleType, keep_memory};
 pub use metadata::Metadata;
 pub use numbers::{ChannelSum, Histogram, SumValue, Sums, histogram, sum};
 pub use operations::{BayerPattern, Calibration, DebayerMethod, Normalize, Operations, Plan};

@@ -9,7 +9,7 @@ mod region;
 pub mod simd;
 mod values;
 
-use buffer::Buffer;
+use buffer::{Block, Buffer, LentMemory};
 pub use region::Region;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
@@ -193,11 +193,86 @@ impl Samples {
     /// Samples with undefined values for an image of this shape, for callers that write every
     /// sample.
     pub fn any(shape: &Shape) -> anyhow::Result<Samples> {
+        Samples::any_of(shape, None)
+    }
+
+    /// The same, in the offered memory if that has exactly the size of the samples.
+    fn any_of(shape: &Shape, offer: Option<Block>) -> anyhow::Result<Samples> {
+        let count = shape.samples();
         Ok(match shape.depth {
-            Depth::Eight => Samples::U8(Buffer::any(shape.samples())?),
-            Depth::Sixteen => Samples::U16(Buffer::any(shape.samples())?),
-            Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::any(shape.samples())?),
-            Depth::Double => Samples::U64(Buffer::any(shape.samples())?),
+            Depth::Eight => Samples::U8(Buffer::any_of(count, offer)?),
+            Depth::Sixteen => Samples::U16(Buffer::any_of(count, offer)?),
+            Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::any_of(count, offer)?),
+            Depth::Double => Samples::U64(Buffer::any_of(count, offer)?),
+        })
+    }
+
+    /// Memory for the result of an operation on these samples, with undefined values, for callers that write every sample. Errors:
+    /// no memory.
+    pub fn memory_for_result(&mut self, shape: &Shape) -> anyhow::Result<Samples> {
+        Samples::any_of(shape, self.take_offer())
+    }
+
+    /// The memory that was offered.
+    pub fn take_offer(&mut self) -> Option<Block> {
+        match self {
+            Samples::U8(samples) => samples.take_offer(),
+            Samples::U16(samples) => samples.take_offer(),
+            Samples::U32(samples) => samples.take_offer(),
+            Samples::U64(samples) => samples.take_offer(),
+        }
+    }
+
+    /// Offers memory for the result of an operation on these samples.
+    pub fn offer(&mut self, memory: Block) {
+        match self {
+            Samples::U8(samples) => samples.offer(memory),
+            Samples::U16(samples) => samples.offer(memory),
+            Samples::U32(samples) => samples.offer(memory),
+            Samples::U64(samples) => samples.offer(memory),
+        }
+    }
+
+    /// The samples of an image of this shape in memory of another owner; `None` if its length or alignment is not theirs. They
+    /// are copied before they are changed.
+    pub fn lent(shape: &Shape, memory: LentMemory) -> Option<Samples> {
+        let lent = match shape.depth {
+            Depth::Eight => Samples::U8(Buffer::lent(memory)?),
+            Depth::Sixteen => Samples::U16(Buffer::lent(memory)?),
+            Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::lent(memory)?),
+            Depth::Double => Samples::U64(Buffer::lent(memory)?),
+        };
+        (lent.len() == shape.samples()).then_some(lent)
+    }
+
+    /// The same samples, whose clones share their memory until one of them is changed.
+    pub fn shared(self) -> Samples {
+        match self {
+            Samples::U8(samples) => Samples::U8(samples.shared()),
+            Samples::U16(samples) => Samples::U16(samples.shared()),
+            Samples::U32(samples) => Samples::U32(samples.shared()),
+            Samples::U64(samples) => Samples::U64(samples.shared()),
+        }
+    }
+
+    /// Whether they are in memory that another owner lends.
+    pub fn is_lent(&self) -> bool {
+        match self {
+            Samples::U8(samples) => samples.is_lent(),
+            Samples::U16(samples) => samples.is_lent(),
+            Samples::U32(samples) => samples.is_lent(),
+            Samples::U64(samples) => samples.is_lent(),
+        }
+    }
+
+    /// Memory for changed samples, with undefined values, if they cannot be changed where they are without a copy. Errors: no
+    /// memory.
+    pub fn memory_for_change(&mut self) -> anyhow::Result<Option<Samples>> {
+        Ok(match self {
+            Samples::U8(samples) => samples.memory_for_change()?.map(Samples::U8),
+            Samples::U16(samples) => samples.memory_for_change()?.map(Samples::U16),
+            Samples::U32(samples) => samples.memory_for_change()?.map(Samples::U32),
+            Samples::U64(samples) => samples.memory_for_change()?.map(Samples::U64),
         })
     }
 
@@ -286,6 +361,14 @@ impl Image {
     /// The samples, for changing their values.
     pub fn samples_mut(&mut self) -> &mut Samples {
         &mut self.samples
+    }
+
+    /// The same image, whose clones share its memory until one of them is changed.
+    pub fn shared(self) -> Image {
+        Image {
+            shape: self.shape,
+            samples: self.samples.shared(),
+        }
     }
 
     /// A copy of some rows.

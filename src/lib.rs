@@ -147,8 +147,8 @@ pub use api::{
     Argument, BayerPattern, Calibration, ChannelSum, DebayerMethod, Depth, Device, Error, Format,
     Histogram, Image, Metadata, Normalize, Operations, Pages, Plan, ReadOptions, Report,
     Resolution, Result, Sample, SampleType, Shape, Stack, SumValue, Sums, Unit, Verb, WriteOptions,
-    combine, combine_colours, decode, decode_with, encode, encode_stack, histogram, read,
-    read_with, set_threads, sum, verbs, write, write_stack,
+    combine, combine_colours, decode, decode_with, encode, encode_stack, histogram, keep_memory,
+    read, read_with, set_threads, sum, verbs, write, write_stack,
 };
 
 /// What the project's own tests and benchmarks use. It may change at any time.

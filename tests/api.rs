@@ -12,9 +12,10 @@ use gpuimg::{
 use std::fs;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 
 fn three_by_two<T: Sample>(samples: [T; 6]) -> Image {
@@ -926,4 +927,149 @@ fn the_table_of_verbs_is_that_of_the_command_line() {
     let preview = verbs.iter().find(|verb| verb.name == "preview");
     let defaults = preview.map(|verb| verb.defaults);
     assert_eq!(defaults, Some(&[("fit", "1024"), ("depth", "8")][..]));
+}
+
+/// Memory of another owner, which counts its owners.
+struct Lender(Arc<Vec<u8>>);
+
+impl Deref for Lender {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[test]
+fn lent_samples_are_read_where_they_are_and_never_changed() {
+    let numbers: Vec<u16> = (0..300 * 300u32).map(|i| (i * 7919) as u16).collect();
+    let owned = Image::new(300, 300, 1, numbers.clone()).unwrap();
+    let memory = Arc::new(numbers.iter().flat_map(|it| it.to_ne_bytes()).collect());
+    let lend = || {
+        let memory = Lender(Arc::clone(&memory));
+        Image::of_memory(300, 300, 1, SampleType::U16, memory).unwrap()
+    };
+    assert_eq!(lend().to_bytes().as_ptr(), memory.as_ptr());
+    assert_eq!(lend().clone(), owned);
+    let cpu = Device::cpu();
+    assert_eq!(
+        gpuimg::sum(lend(), &cpu).unwrap(),
+        gpuimg::sum(&owned, &cpu).unwrap()
+    );
+    for (verb, operations) in verbs() {
+        let Ok(expected) = operations.run(owned.clone(), &cpu) else {
+            continue;
+        };
+        assert_eq!(operations.run(lend(), &cpu).unwrap(), expected, "{verb:?}");
+    }
+    // The result of an operation that changes nothing is still in that memory, until it is detached.
+    let same = Operations::new().run(lend(), &cpu).unwrap();
+    assert_eq!(same.to_bytes().as_ptr(), memory.as_ptr());
+    assert_eq!(Arc::strong_count(&memory), 2);
+    let copy = same.detached().unwrap();
+    assert_eq!(Arc::strong_count(&memory), 1);
+    let mut changed = lend();
+    changed.as_mut_slice::<u16>().unwrap()[0] = 9;
+    assert_eq!((changed.to_vec::<u16>().unwrap()[0], &copy), (9, &owned));
+    assert_eq!(lend(), owned);
+}
+
+#[test]
+fn lent_samples_of_every_type_are_those_of_a_copy() {
+    for (sample_type, size) in [
+        (SampleType::U8, 1),
+        (SampleType::I8, 1),
+        (SampleType::U16, 2),
+        (SampleType::I16, 2),
+        (SampleType::U32, 4),
+        (SampleType::I32, 4),
+        (SampleType::F32, 4),
+        (SampleType::F64, 8),
+    ] {
+        // The second address is one byte further, where samples of several bytes are not aligned.
+        for skipped in [0, 1] {
+            let bytes: Vec<u8> = (0..6 * size + skipped).map(|i| (i * 37) as u8).collect();
+            let copied = bytes[skipped..].to_vec();
+            let copy = Image::of_bytes(3, 2, 1, sample_type, |to| to.copy_from_slice(&copied));
+            struct Part(Vec<u8>, usize);
+            impl Deref for Part {
+                type Target = [u8];
+
+                fn deref(&self) -> &[u8] {
+                    &self.0[self.1..]
+                }
+            }
+            let lent = Image::of_memory(3, 2, 1, sample_type, Part(bytes, skipped)).unwrap();
+            assert_eq!(lent, copy.unwrap(), "{sample_type} {skipped}");
+            assert_eq!(lent.to_bytes()[..], copied, "{sample_type} {skipped}");
+            let mut back = vec![0; copied.len()];
+            lent.copy_bytes(&mut back);
+            assert_eq!(back, copied, "{sample_type} {skipped}");
+        }
+    }
+    let error = Image::of_memory(3, 2, 1, SampleType::U16, vec![0; 11]).unwrap_err();
+    assert!(
+        error.to_string().ends_with("has 12 bytes, not 11"),
+        "{error}"
+    );
+    assert!(Image::of_memory(0, 2, 1, SampleType::U16, vec![]).is_err());
+}
+
+/// Memory for a result, which counts its owners.
+struct Offered(
+    Vec<u8>,
+    #[expect(dead_code, reason = "it is counted")] Arc<()>,
+);
+
+impl Deref for Offered {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Offered {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+#[test]
+fn results_are_written_to_memory_that_is_offered() {
+    let cpu = Device::cpu();
+    let numbers: Vec<u16> = (0..70 * 33u32).map(|i| (i * i / 7) as u16).collect();
+    let image = Image::new(70, 33, 1, numbers).unwrap();
+    let mut used = 0;
+    for (verb, operations) in verbs() {
+        let Ok(expected) = operations.run(image.clone(), &cpu) else {
+            continue;
+        };
+        for spare in [0, 1] {
+            let owner = Arc::new(());
+            let memory = vec![7u8; expected.shape().bytes() + spare];
+            let memory = Offered(memory, owner.clone());
+            let result = operations.run_into(image.clone(), memory, &cpu).unwrap();
+            assert_eq!(result, expected, "{verb:?}");
+            let in_memory = Arc::strong_count(&owner) == 2;
+            assert!(!in_memory || spare == 0, "{verb:?}");
+            used += usize::from(in_memory);
+        }
+    }
+    assert!(used >= 8, "only {used} verbs used the memory");
+}
+
+#[test]
+fn kept_memory_gives_the_same_results() {
+    gpuimg::keep_memory(64 << 20);
+    let image = Image::new(1500, 1500, 1, vec![40_000u16; 1500 * 1500]).unwrap();
+    for value in 1..4 {
+        let mut one = image.clone();
+        one.as_mut_slice::<u16>().unwrap()[7] = value;
+        let flipped = Operations::new().flip_horizontal();
+        let result = flipped.run(one.clone(), &Device::cpu()).unwrap();
+        assert_eq!(result.as_slice::<u16>().unwrap()[1500 - 8], value);
+        assert_eq!(flipped.run(result, &Device::cpu()).unwrap(), one);
+    }
+    gpuimg::keep_memory(0);
 }

@@ -5,10 +5,11 @@ use super::metadata::Metadata;
 use super::report::Report;
 use crate::formats::memory::Page;
 use crate::formats::raw;
-use crate::image::{self, Depth, Samples, Shape, Values, metadata};
+use crate::image::{self, Depth, Samples, Shape, Values, buffer, metadata};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// Bytes that a thread converts at a time.
@@ -138,6 +139,8 @@ samples! {
 /// assert_eq!(image.as_slice::<u16>().unwrap()[5], 20);
 /// # Ok::<(), gpuimg::Error>(())
 /// ```
+///
+/// A clone shares the memory of the samples, which are copied before one of the two changes them.
 #[derive(Clone, Debug)]
 pub struct Image {
     page: Page,
@@ -196,12 +199,76 @@ impl Image {
         Ok(Image::of_samples(shape, sample_type, samples))
     }
 
+    /// An image whose samples are in memory that another owner lends, in the byte order of the machine. Samples of `u8`, `u16` and
+    /// `u32` in aligned memory are not copied: the image and its clones hold `memory`, and copy the samples before they change them.
+    /// Others are copied once, and `memory` is dropped.
+    ///
+    /// The result of an operation that changes no sample may still be in that memory: see [`detached`](Image::detached).
+    ///
+    /// ```
+    /// use gpuimg::{Device, Image, SampleType, SumValue};
+    /// let memory: Vec<u8> = [1u16, 2, 3].map(u16::to_ne_bytes).concat();
+    /// let image = Image::of_memory(3, 1, 1, SampleType::U16, memory)?;
+    /// assert_eq!(gpuimg::sum(&image, &Device::cpu())?.total.sum, SumValue::Whole(6));
+    /// # Ok::<(), gpuimg::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Sides of 0, other numbers of channels than 1 to 4, another number of bytes, and too little memory for a copy.
+    pub fn of_memory(
+        width: usize,
+        height: usize,
+        channels: usize,
+        sample_type: SampleType,
+        memory: impl Deref<Target = [u8]> + Send + Sync + 'static,
+    ) -> Result<Image> {
+        let shape = checked_shape(width, height, channels, sample_type)?;
+        if memory.len() != shape.bytes() {
+            return Err(Error::argument(format!(
+                "an image of {width}×{height} pixels with {channels} channels of {sample_type} has {} bytes, not {}",
+                shape.bytes(),
+                memory.len()
+            )));
+        }
+        let values = sample_type.values();
+        let is_aligned = memory.as_ptr().align_offset(sample_type.bytes()) == 0;
+        if is_aligned && !is_converted(values) {
+            let samples = Samples::lent(&shape, Box::new(memory));
+            let samples = samples.ok_or_else(|| Error::argument("the memory cannot be lent"))?;
+            return Ok(Image::of_stored(shape, sample_type, samples));
+        }
+        let mut samples = Samples::any(&shape).map_err(Error::new)?;
+        copy_pieces(&memory, samples.as_bytes_mut(), |piece| {
+            raw::to_memory(piece, values.depth, values.signed);
+        });
+        Ok(Image::of_stored(shape, sample_type, samples))
+    }
+
+    /// The same image, with a copy of its samples if they are in memory that another owner lends.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn detached(mut self) -> Result<Image> {
+        let samples = self.page.image.samples();
+        if samples.is_lent() {
+            let shape = self.shape();
+            let mut copy = Samples::any(&shape).map_err(Error::new)?;
+            copy_pieces(samples.as_bytes(), copy.as_bytes_mut(), |_| ());
+            self.page.image = image::Image::new(shape, copy.shared());
+        }
+        Ok(self)
+    }
+
     /// An image of samples in the form of files.
     fn of_samples(shape: Shape, sample_type: SampleType, mut samples: Samples) -> Image {
-        let values = sample_type.values();
-        convert(&mut samples, values, raw::to_memory);
+        convert(&mut samples, sample_type.values(), raw::to_memory);
+        Image::of_stored(shape, sample_type, samples)
+    }
+
+    /// An image of samples in the form of memory.
+    fn of_stored(shape: Shape, sample_type: SampleType, samples: Samples) -> Image {
         let metadata = metadata::Metadata {
-            signed: values.signed,
+            signed: sample_type.values().signed,
             ..metadata::Metadata::default()
         };
         let page = Page {
@@ -214,6 +281,10 @@ impl Image {
     }
 
     pub(super) fn of_page(page: Page, path: &Path, report: Report) -> Image {
+        let page = Page {
+            image: page.image.shared(),
+            ..page
+        };
         Image {
             page,
             path: path.into(),
@@ -223,6 +294,16 @@ impl Image {
 
     pub(super) fn into_page(self) -> Page {
         self.page
+    }
+
+    /// Offers memory for the samples of a result.
+    pub(super) fn offer(&mut self, memory: buffer::Block) {
+        self.page.image.samples_mut().offer(memory);
+    }
+
+    /// Gives back offered memory that was not used.
+    pub(super) fn drop_offer(&mut self) {
+        drop(self.page.image.samples_mut().take_offer());
     }
 
     pub(super) fn page(&self) -> &Page {
@@ -294,14 +375,25 @@ impl Image {
 
     /// The samples as bytes, in the byte order of the machine: lent out for `u8`, `u16` and `u32`, a converted copy for others.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
-        let Values { depth, signed } = self.values();
-        let bytes = self.page.image.samples().as_bytes();
-        if !signed && !depth.is_float() {
-            return Cow::Borrowed(bytes);
+        if !is_converted(self.values()) {
+            return Cow::Borrowed(self.page.image.samples().as_bytes());
         }
-        let mut copy = bytes.to_vec();
-        pieces(&mut copy, |piece| raw::to_file(piece, depth, signed));
+        let mut copy = vec![0; self.shape().bytes()];
+        self.copy_bytes(&mut copy);
         Cow::Owned(copy)
+    }
+
+    /// Copies the samples to `bytes`, in the byte order of the machine.
+    ///
+    /// # Panics
+    /// Another number of bytes than the samples have.
+    pub fn copy_bytes(&self, bytes: &mut [u8]) {
+        let values = self.values();
+        copy_pieces(self.page.image.samples().as_bytes(), bytes, |piece| {
+            if is_converted(values) {
+                raw::to_file(piece, values.depth, values.signed);
+            }
+        });
     }
 
     /// What the file says of the pixels.
@@ -374,9 +466,14 @@ fn checked_shape(
     shape.map_err(Error::new)
 }
 
+/// Whether samples of this type have another form in memory than in files.
+fn is_converted(values: Values) -> bool {
+    values.signed || values.depth.is_float()
+}
+
 /// Converts samples between the form of files and that of memory.
 fn convert(samples: &mut Samples, values: Values, convert: fn(&mut [u8], Depth, bool)) {
-    if values.signed || values.depth.is_float() {
+    if is_converted(values) {
         pieces(samples.as_bytes_mut(), |piece| {
             convert(piece, values.depth, values.signed);
         });
@@ -390,4 +487,26 @@ fn pieces(bytes: &mut [u8], work: impl Fn(&mut [u8]) + Sync + Send) {
     } else {
         bytes.par_chunks_mut(PIECE).for_each(work);
     }
+}
+
+/// Copies bytes, and runs `work` on each piece of the copy, on all threads if there are several.
+fn copy_pieces(from: &[u8], to: &mut [u8], work: impl Fn(&mut [u8]) + Sync + Send) {
+    assert_eq!(from.len(), to.len(), "bytes of the samples");
+    let copy = |(to, from): (&mut [u8], &[u8])| {
+        to.copy_from_slice(from);
+        work(to);
+    };
+    if from.len() <= PIECE {
+        copy((to, from));
+    } else {
+        let pieces = to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE));
+        pieces.for_each(copy);
+    }
+}
+
+/// Keeps up to so many bytes of the memory of large images that are dropped, for the next ones on any thread. The first touch of
+/// new memory takes longer than most operations, so that a program that processes one image after another is faster with it. By
+/// default nothing is kept; 0 returns what is kept to the system.
+pub fn keep_memory(bytes: usize) {
+    buffer::keep_spare(bytes);
 }

@@ -10,8 +10,7 @@ use crate::engine::{
 };
 use crate::formats::{Reading, memory::Page};
 use crate::gpu::Devices;
-use crate::image::Region;
-use crate::image::{Depth, Shape};
+use crate::image::{Depth, Region, Shape};
 use crate::ops::calibrate::{Calibrate, Frame};
 use crate::ops::convert::Convert;
 use crate::ops::crop::Crop;
@@ -26,6 +25,7 @@ use crate::os::Source;
 use crate::os::name::Shown;
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::DerefMut;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -169,8 +169,7 @@ impl Operations {
         self
     }
 
-    /// Runs the operations on an image in memory. The samples are moved where that is possible: clone an image that you need
-    /// again. The report of the result has warnings, ranges, and the device.
+    /// Runs the operations on an image in memory. The samples are changed in place where nothing else needs them. The report of the result has warnings, ranges, and the device.
     ///
     /// # Errors
     /// An image that the operations do not support, and those of the device.
@@ -178,6 +177,37 @@ impl Operations {
         let mut results = self.run_stack(vec![image], device)?;
         let result = results.pop();
         result.ok_or_else(|| Error::argument("the operations make no image"))
+    }
+
+    /// Runs the operations like [`run`](Operations::run), and offers them memory for the samples of the result: the first operation that needs
+    /// new memory uses it, if its samples have exactly as many bytes. If the result is in that memory, [`Image::to_bytes`] gives its
+    /// address. It is not where a GPU runs the operations, where they keep the samples of the input, and where a later operation
+    /// needs new memory too. The values in the memory are undefined then, and after an error.
+    ///
+    /// ```
+    /// use gpuimg::{Device, Image, Operations};
+    /// let image = Image::new(2, 1, 1, vec![10u16, 20])?;
+    /// let kept = image.clone();
+    /// let memory = vec![0u8; 4];
+    /// let address = memory.as_ptr();
+    /// let result = Operations::new().flip_horizontal().run_into(image, memory, &Device::cpu())?;
+    /// assert_eq!(result.as_slice(), Some(&[20u16, 10][..]));
+    /// assert_eq!(result.to_bytes().as_ptr(), address);
+    /// # Ok::<(), gpuimg::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn run_into(
+        &self,
+        mut image: Image,
+        memory: impl DerefMut<Target = [u8]> + Send + Sync + 'static,
+        device: &Device,
+    ) -> Result<Image> {
+        image.offer(Box::new(memory));
+        let mut result = self.run(image, device)?;
+        result.drop_offer();
+        Ok(result)
     }
 
     /// Runs the operations on the pages of a stack in memory. Pages with the same channels and sample type share one range,

@@ -60,7 +60,7 @@ pub struct Pages {
     /// The images; `None` for one that was given away.
     images: RefCell<Vec<Option<Image>>>,
     described: usize,
-    /// Whether images are copied when they are decoded, because they may be decoded again.
+    /// Whether images are kept when they are decoded, because they may be decoded again.
     pub again: bool,
 }
 
@@ -137,11 +137,9 @@ impl Decoder for MemoryDecoder<'_> {
     fn decode(&mut self, _: &ErrorPolicy) -> Result<Image> {
         let mut images = self.pages.images.borrow_mut();
         let image = images.get_mut(self.page).and_then(|image| {
-            if self.pages.again {
-                image.clone()
-            } else {
-                image.take()
-            }
+            // The copy shares the memory.
+            let again = image.clone().filter(|_| self.pages.again);
+            std::mem::replace(image, again)
         });
         image.context("internal error: the pixels were given away")
     }

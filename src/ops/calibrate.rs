@@ -287,9 +287,9 @@ impl Bound for &Calibrate {
         let passes = 2 + u64::from(self.dark.is_some()) + u64::from(self.flat.is_some());
         timeline.host("calibrate", passes * shape.bytes() as u64, || {
             with_samples!(image.samples_mut(), samples => {
-                self.on_cores(samples, &lanes);
-            });
-        });
+                self.on_cores(samples, &lanes)
+            })
+        })?;
         let Some(threshold) = self.hot else {
             return Ok(OpResult::Image(image));
         };

@@ -111,7 +111,7 @@ impl Bound for Convert {
         Ok(OpResult::Image(Image::new(to, samples)))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+    fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let from = image.shape();
         let Some(channel) = self.single_channel(from.channels) else {
             return Ok(OpResult::Image(image));
@@ -120,7 +120,7 @@ impl Bound for Convert {
             channels: 1,
             ..from
         };
-        let mut samples = Samples::any(&to)?;
+        let mut samples = image.samples_mut().memory_for_result(&to)?;
         let bytes = (from.bytes() + to.bytes()) as u64;
         timeline.host("channel", bytes, || {
             let (channels, from) = (from.channels, image.samples());

@@ -1,5 +1,7 @@
 //! The CPU as a device: samples are divided into chunks, which rayon distributes over the cores.
 
+use crate::image::buffer::Buffer;
+use anyhow::Result;
 use rayon::prelude::*;
 
 /// Samples handled together by vector code. A multiple of every channel count (1–4), so that a
@@ -107,17 +109,77 @@ pub fn reduce<T: Sync, R: Copy + Send + Sync>(
     samples.par_chunks(CHUNK).map(map).reduce(|| nothing, fold)
 }
 
-/// Changes every chunk in place. Every chunk begins at lane 0.
-pub fn for_each_chunk<T: Sample>(samples: &mut [T], change: impl Fn(&mut [T]) + Sync + Send) {
-    if samples.len() <= CHUNK {
-        return change(samples);
+/// Changes every chunk, in place unless the memory is shared. Every chunk begins at lane 0.
+///
+/// # Errors
+/// No memory for the changed samples.
+pub fn for_each_chunk<T: Sample>(
+    samples: &mut Buffer<T>,
+    change: impl Fn(&mut [T]) + Sync + Send,
+) -> Result<()> {
+    for_each_chunk_of(CHUNK, samples, |_, chunk| change(chunk))
+}
+
+/// The same with chunks of `size` samples, and the index of each.
+///
+/// # Errors
+/// No memory for the changed samples.
+pub fn for_each_chunk_of<T: Sample>(
+    size: usize,
+    samples: &mut Buffer<T>,
+    change: impl Fn(usize, &mut [T]) + Sync + Send,
+) -> Result<()> {
+    let Some(mut changed) = samples.memory_for_change()? else {
+        if samples.len() <= size {
+            change(0, samples);
+        } else {
+            let chunks = samples.par_chunks_mut(size).enumerate();
+            chunks.for_each(|(index, chunk)| change(index, chunk));
+        }
+        return Ok(());
+    };
+    // A chunk is copied just before it is changed, so that it is in the cache.
+    let copied = |index: usize, to: &mut [T], from: &[T]| {
+        to.copy_from_slice(from);
+        change(index, to);
+    };
+    if samples.len() <= size {
+        copied(0, &mut changed, samples);
+    } else {
+        let chunks = changed.par_chunks_mut(size).zip(samples.par_chunks(size));
+        chunks
+            .enumerate()
+            .for_each(|(index, (to, from))| copied(index, to, from));
     }
-    samples.par_chunks_mut(CHUNK).for_each(change);
+    *samples = changed;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_samples_are_changed_in_new_memory() -> Result<()> {
+        for len in [1, 7, 8, 9, 31] {
+            let old: Vec<u16> = (0..len).collect();
+            let expected: Vec<u16> = (0..len).map(|i| 100 * (i / 8) + i + 1).collect();
+            let change = |index: usize, chunk: &mut [u16]| {
+                chunk
+                    .iter_mut()
+                    .for_each(|it| *it += 100 * index as u16 + 1);
+            };
+            let mut own = Buffer::from(old.clone());
+            let at = own.as_ptr();
+            for_each_chunk_of(8, &mut own, change)?;
+            assert_eq!((own.as_ptr(), &own[..]), (at, &expected[..]));
+            let kept = Buffer::from(old.clone()).shared();
+            let mut shared = kept.clone();
+            for_each_chunk_of(8, &mut shared, change)?;
+            assert_eq!((&kept[..], &shared[..]), (&old[..], &expected[..]));
+        }
+        Ok(())
+    }
 
     /// On big-endian machines the sum of 16 bits was that of samples whose bytes had changed places.
     #[test]

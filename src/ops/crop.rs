@@ -95,14 +95,14 @@ impl Bound for Crop {
         Ok(OpResult::Image(Image::new(to, samples)))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+    fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let (from, to) = (image.shape(), self.region.output(image.shape()));
         if from == to {
             // The region is the whole image, or the decoder gave the region alone.
             return Ok(OpResult::Image(image));
         }
         let columns = self.region.columns(&from);
-        let mut samples = Samples::any(&to)?;
+        let mut samples = image.samples_mut().memory_for_result(&to)?;
         timeline.host("crop", 2 * to.bytes() as u64, || {
             let rows = image
                 .samples()

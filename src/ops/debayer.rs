@@ -23,7 +23,7 @@ use crate::gpu::Work;
 use crate::gpu::job::Job;
 use crate::image::metadata::Effect;
 use crate::image::number::{from_key, from_key64, key, key64};
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::{Depth, Image, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use kernels::{Kernel, Kernels};
@@ -255,10 +255,10 @@ impl Bound for Debayer {
         Ok(OpResult::Image(Image::new(Debayer::output(shape), samples)))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+    fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let (from, to) = (image.shape(), Debayer::output(image.shape()));
         self.check_shape(&from)?;
-        let mut samples = Samples::any(&to)?;
+        let mut samples = image.samples_mut().memory_for_result(&to)?;
         let bytes = (from.bytes() + to.bytes()) as u64;
         timeline.host(Debayer::NAME, bytes, || {
             cpu::debayer(self, &image, &mut samples);

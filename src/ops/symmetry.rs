@@ -225,7 +225,7 @@ pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) 
     blocks.min(1 << 30) as u32
 }
 
-/// Applies a symmetry to an image of `N`-byte pixels, in place unless it transposes a rectangle
+/// Applies a symmetry to an image of `N`-byte pixels, in place unless its memory is shared or it transposes a rectangle
 /// that is not square.
 fn apply<const N: usize>(map: PixelMap, from: Shape, samples: &mut Samples) -> Result<()> {
     let PixelMap {
@@ -233,14 +233,23 @@ fn apply<const N: usize>(map: PixelMap, from: Shape, samples: &mut Samples) -> R
         mirror_x,
         mirror_y,
     } = map;
-    let (pixels, _) = samples.as_bytes_mut().as_chunks_mut::<N>();
-    if transposed && from.width != from.height {
-        let mut output = Samples::any(&from)?;
-        let (turned, _) = output.as_bytes_mut().as_chunks_mut::<N>();
-        cpu::transpose(pixels, turned, from.width, mirror_x, mirror_y);
+    let output = if transposed && from.width != from.height {
+        Some(samples.memory_for_result(&from)?)
+    } else {
+        samples.memory_for_change()?
+    };
+    if let Some(mut output) = output {
+        let (pixels, _) = samples.as_bytes().as_chunks::<N>();
+        let (moved, _) = output.as_bytes_mut().as_chunks_mut::<N>();
+        if transposed {
+            cpu::transpose(pixels, moved, from.width, mirror_x, mirror_y);
+        } else {
+            cpu::mirror(pixels, moved, from.width, mirror_x, mirror_y);
+        }
         *samples = output;
         return Ok(());
     }
+    let (pixels, _) = samples.as_bytes_mut().as_chunks_mut::<N>();
     if transposed {
         cpu::transpose_square(pixels, from.width);
     }

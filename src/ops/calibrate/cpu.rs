@@ -2,11 +2,12 @@
 
 use super::Calibrate;
 use super::factors::Lanes;
+use crate::image::buffer::Buffer;
 use crate::image::simd::per_level;
 use crate::image::{Image, Samples};
-use crate::ops::cpu::{LANES, Sample};
+use crate::ops::cpu::{LANES, Sample, for_each_chunk_of};
 use crate::ops::quotient::{floored, sample};
-use rayon::prelude::*;
+use anyhow::Result;
 
 /// Samples in a chunk of parallel work: whole lanes.
 const CHUNK: usize = 512 * LANES;
@@ -22,20 +23,23 @@ const NEAR: f64 = 1.0 / (1u64 << 30) as f64;
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 impl Calibrate {
-    /// The definition, except for hot pixels, in place.
-    pub(super) fn on_cores<T: Frameable>(&self, samples: &mut [T], lanes: &Lanes) {
+    /// The definition, except for hot pixels, in place unless the memory is shared.
+    pub(super) fn on_cores<T: Frameable>(
+        &self,
+        samples: &mut Buffer<T>,
+        lanes: &Lanes,
+    ) -> Result<()> {
         // The samples of a missing frame: too many for the stack.
         let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
         let (zero, one) = (filled(self.values.zero()), filled(1));
         let shift = f64::from(self.shift());
         let (dark, flat) = (T::samples(&self.dark), T::samples(&self.flat));
-        let chunks = samples.par_chunks_mut(CHUNK).enumerate();
-        chunks.for_each(|(index, samples)| {
+        for_each_chunk_of(CHUNK, samples, |index, samples| {
             let range = index * CHUNK..index * CHUNK + samples.len();
             let d = dark.map_or(&zero[..samples.len()], |dark| &dark[range.clone()]);
             let q = flat.map_or(&one[..samples.len()], |flat| &flat[range]);
             calibrate_chunk(samples, d, q, lanes, shift);
-        });
+        })
     }
 }
 

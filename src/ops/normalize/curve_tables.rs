@@ -3,8 +3,10 @@
 use super::curve::Curve;
 use super::scale::Scale;
 use crate::image::Image;
+use crate::image::buffer::Buffer;
 use crate::ops::cpu::{self, Sample};
 use crate::ops::with_samples;
+use anyhow::Result;
 use std::sync::OnceLock;
 
 /// The curve of an operation, or none, and its tables.
@@ -37,15 +39,20 @@ impl CurveTables {
     }
 
     /// The same for all samples of an image, with the scale of each channel, if there is a curve.
-    pub(super) fn apply(&self, image: &mut Image, scales: &[Option<Scale>]) {
-        let Some(curve) = self.curve else { return };
+    ///
+    /// # Errors
+    /// No memory for the result, of an image whose memory is shared.
+    pub(super) fn apply(&self, image: &mut Image, scales: &[Option<Scale>]) -> Result<()> {
+        let Some(curve) = self.curve else {
+            return Ok(());
+        };
         let full = image.shape().depth.full();
         let tables = self.tables.get().unwrap_or_else(|| {
             // Made outside of the lock: a core that waits for others may run another task, which must not wait for it.
             let made = tables(curve, scales, full);
             self.tables.get_or_init(|| made)
         });
-        with_samples!(image.samples_mut(), samples => map_all(samples, tables));
+        with_samples!(image.samples_mut(), samples => map_all(samples, tables))
     }
 }
 
@@ -65,7 +72,7 @@ fn tables(curve: Curve, scales: &[Option<Scale>], full: u16) -> Vec<Vec<u16>> {
 }
 
 /// Replaces each sample by the result in the table of its channel.
-fn map_all<T: Sample>(samples: &mut [T], tables: &[Vec<u16>]) {
+fn map_all<T: Sample>(samples: &mut Buffer<T>, tables: &[Vec<u16>]) -> Result<()> {
     let result = |table: &[u16], sample: T| T::from_value(table[usize::from(sample.value())]);
     // Every chunk begins with the first channel.
     cpu::for_each_chunk(samples, |chunk| {
@@ -80,5 +87,5 @@ fn map_all<T: Sample>(samples: &mut [T], tables: &[Vec<u16>]) {
                 }
             }
         }
-    });
+    })
 }

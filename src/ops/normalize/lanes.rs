@@ -3,8 +3,10 @@
 //! processor.
 
 use super::scale::Scale;
+use crate::image::buffer::Buffer;
 use crate::image::simd::per_level;
 use crate::ops::cpu::{self, LANES, Sample};
+use anyhow::Result;
 
 /// The constants of each lane's scale, laid out for vector instructions.
 pub(super) struct ScaleLanes {
@@ -58,14 +60,14 @@ impl ScaleLanes {
     }
 }
 
-pub(super) fn scale_all<T: Sample>(samples: &mut [T], lanes: &ScaleLanes) {
+pub(super) fn scale_all<T: Sample>(samples: &mut Buffer<T>, lanes: &ScaleLanes) -> Result<()> {
     cpu::for_each_chunk(samples, |chunk| {
         if lanes.uniform {
             scale_uniform(chunk, lanes)
         } else {
             scale_chunk(chunk, lanes)
         }
-    });
+    })
 }
 
 per_level! {

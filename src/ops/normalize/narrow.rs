@@ -98,8 +98,8 @@ impl Bound for BoundNormalize<'_> {
         let scales = self.scales()?;
         if self.tables.has_curve() {
             timeline.host("curve", 2 * image.shape().bytes() as u64, || {
-                self.tables.apply(&mut image, &scales);
-            });
+                self.tables.apply(&mut image, &scales)
+            })?;
             return Ok(OpResult::Image(image));
         }
         let scales = scales.into_iter();
@@ -108,9 +108,11 @@ impl Bound for BoundNormalize<'_> {
             .collect();
         if scales.iter().any(|&scale| scale != Scale::IDENTITY) {
             let lanes = ScaleLanes::new(&scales);
-            timeline.host("scale", 2 * image.shape().bytes() as u64, || {
-                with_samples!(image.samples_mut(), samples => scale_all(samples, &lanes));
-            });
+            timeline.host(
+                "scale",
+                2 * image.shape().bytes() as u64,
+                || with_samples!(image.samples_mut(), samples => scale_all(samples, &lanes)),
+            )?;
         }
         Ok(OpResult::Image(image))
     }

@@ -370,7 +370,7 @@ impl Bound for BoundNormalize<'_> {
             let bytes = 2 * scaled.shape().bytes() as u64;
             timeline.host("curve", bytes, || {
                 self.tables.apply(&mut scaled, &self.curve_scales())
-            });
+            })?;
             if self.types.written.depth == Depth::Eight {
                 scaled = as_bytes(&scaled);
             }

@@ -59,6 +59,28 @@ pub(super) fn mirror_rows<const N: usize>(pixels: &mut Pixels<N>, width: usize) 
         });
 }
 
+/// Copies an image `width` pixels wide into another image's memory, with left and right or top and bottom exchanged if requested.
+pub(super) fn mirror<const N: usize>(
+    input: &Pixels<N>,
+    output: &mut Pixels<N>,
+    width: usize,
+    mirror_x: bool,
+    mirror_y: bool,
+) {
+    let (count, height) = ((CHUNK / width).max(1), input.len() / width);
+    let chunks = output.par_chunks_mut(count * width).enumerate();
+    chunks.for_each(|(index, rows)| {
+        for (y, row) in (index * count..).zip(rows.chunks_exact_mut(width)) {
+            let y = if mirror_y { height - 1 - y } else { y };
+            row.copy_from_slice(&input[y * width..][..width]);
+            if mirror_x {
+                let (head, tail) = halves(row, 1);
+                swap_reversed(head, tail);
+            }
+        }
+    });
+}
+
 /// The first and the last half of the rows, without a middle row.
 fn halves<const N: usize>(
     pixels: &mut Pixels<N>,
