@@ -1,4 +1,9 @@
-//! Arrays of Python: read through the buffer protocol, from any strides, and written the same way.
+//! Arrays of Python: lent to the library or copied through the buffer protocol, from any strides, and written the same way.
+//!
+//! Two facts make the access sound. An array that exports a buffer neither frees nor moves its memory until the buffer is released,
+//! which `Array` does when its last owner is dropped. And the caller leaves the samples alone during a call, as with every library
+//! that releases the interpreter's lock; `docs/PYTHON.md` says so. The library computes the same number of memory accesses
+//! whatever the samples are, so that a caller that breaks this rule gets wrong samples.
 
 use crate::errors::argument;
 use crate::image::Image;
@@ -7,6 +12,9 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
+use std::borrow::Cow;
+use std::ops::{Deref, DerefMut, Range};
+use std::slice;
 use std::sync::Arc;
 
 /// Bytes that a thread copies at a time.
@@ -37,18 +45,34 @@ impl Input {
         }
     }
 
-    /// The image, with a copy of the samples.
+    /// The image, which may refer to the memory of the array: it must not outlive the call.
     pub fn load(&self) -> gpuimg::Result<gpuimg::Image> {
         match self {
             Input::Image(image) => Ok(gpuimg::Image::clone(image)),
             Input::Array(array) => array.load(),
         }
     }
+
+    /// The image, which does not refer to the memory of the array.
+    pub fn copy(&self) -> gpuimg::Result<gpuimg::Image> {
+        self.load()?.detached()
+    }
+
+    /// Whether it is an array whose memory overlaps with that of another one.
+    pub fn overlaps(&self, other: &Array) -> bool {
+        match self {
+            Input::Image(_) => false,
+            Input::Array(array) => {
+                let (ours, theirs) = (array.extent(), other.extent());
+                ours.start < theirs.end && theirs.start < ours.end
+            }
+        }
+    }
 }
 
 /// An array of height × width samples, or height × width × channels.
 pub struct Array {
-    buffer: PyUntypedBuffer,
+    buffer: Arc<PyUntypedBuffer>,
     layout: Layout,
     sample_type: SampleType,
     /// Whether the bytes of a sample are in the order that this machine does not have.
@@ -90,7 +114,7 @@ impl Array {
             return Err(argument("arrays of pointers are not supported"));
         }
         Ok(Array {
-            buffer,
+            buffer: Arc::new(buffer),
             layout,
             sample_type,
             is_swapped,
@@ -102,8 +126,38 @@ impl Array {
         sides.fold(self.layout.item, |bytes, side| bytes.saturating_mul(*side))
     }
 
+    /// The samples without gaps, if they lie so in memory and have the byte order of this machine.
+    fn lent(&self) -> Option<LentSamples> {
+        let is_plain = self.layout.is_dense() && !self.is_swapped;
+        is_plain.then(|| LentSamples {
+            buffer: self.buffer.clone(),
+            bytes: self.bytes(),
+        })
+    }
+
+    /// The memory of the samples for a result, if it lies so and takes samples as the library stores them.
+    pub fn room(&self) -> Option<Room> {
+        use SampleType::{U8, U16, U32};
+        let is_stored = matches!(self.sample_type, U8 | U16 | U32) && !self.buffer.readonly();
+        self.lent().filter(|_| is_stored).map(Room)
+    }
+
+    /// The addresses from the first to the last byte of all samples.
+    fn extent(&self) -> Range<usize> {
+        let start = self.buffer.buf_ptr().addr();
+        let reach = self.layout.sides.iter().zip(&self.layout.strides);
+        let reach = reach.map(|(&side, &stride)| side.saturating_sub(1) as isize * stride);
+        let reach: Vec<isize> = reach.collect();
+        let down: isize = reach.iter().filter(|&&it| it < 0).sum();
+        let up: isize = reach.iter().filter(|&&it| it > 0).sum();
+        start.wrapping_add_signed(down)..start.wrapping_add_signed(up) + self.layout.item
+    }
+
     fn load(&self) -> gpuimg::Result<gpuimg::Image> {
         let [height, width, channels] = self.layout.sides;
+        if let Some(samples) = self.lent() {
+            return gpuimg::Image::of_memory(width, height, channels, self.sample_type, samples);
+        }
         let memory = Memory(self.buffer.buf_ptr().cast());
         gpuimg::Image::of_bytes(width, height, channels, self.sample_type, |bytes| {
             // SAFETY: the exporter of the buffer guarantees its layout, and keeps the memory until the buffer is released.
@@ -115,28 +169,80 @@ impl Array {
         })
     }
 
-    /// Refuses an array that cannot take this image.
-    pub fn check_fits(&self, image: &gpuimg::Image) -> PyResult<()> {
+    /// Refuses an array that cannot take this image; the error says why.
+    pub fn check_fits(&self, image: &gpuimg::Image) -> Result<(), String> {
         let (shape, wanted) = (image.shape(), image.sample_type());
         let sides = [shape.height, shape.width, shape.channels];
         if self.buffer.readonly() {
-            return Err(argument("out is read-only"));
+            return Err("out is read-only".into());
         }
         if (sides, wanted, false) != (self.layout.sides, self.sample_type, self.is_swapped) {
             let [height, width, channels] = self.layout.sides;
-            return Err(argument(format!(
+            return Err(format!(
                 "out has {height} × {width} × {channels} samples of {}, but the result has {} × {} × {} of {wanted}",
                 self.sample_type, shape.height, shape.width, shape.channels
-            )));
+            ));
         }
         Ok(())
     }
 
-    /// Writes the samples of an image that fits.
+    /// Writes the samples of an image that fits. Its samples must not be in memory that overlaps with the array, unless they are
+    /// there already.
     pub fn store(&self, image: &gpuimg::Image) {
+        if let Some(LentSamples { buffer, bytes }) = self.lent() {
+            let start: *mut u8 = buffer.buf_ptr().cast();
+            if let Cow::Borrowed(samples) = image.to_bytes()
+                && samples.as_ptr() == start
+            {
+                return;
+            }
+            // SAFETY: the buffer guarantees its layout, and keeps the memory until it is released. `check_fits` has compared the
+            // sizes and found the memory writable, and the samples of the image are elsewhere.
+            image.copy_bytes(unsafe { slice::from_raw_parts_mut(start, bytes) });
+            return;
+        }
         let memory = Memory(self.buffer.buf_ptr().cast());
         // SAFETY: as in `load`; `check_fits` has compared the sizes, and the memory may be written.
         unsafe { self.layout.scatter(memory, &image.to_bytes()) };
+    }
+}
+
+/// The samples of a contiguous array, and its buffer, which keeps them where they are.
+struct LentSamples {
+    buffer: Arc<PyUntypedBuffer>,
+    bytes: usize,
+}
+
+impl Deref for LentSamples {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        if self.bytes == 0 {
+            return &[];
+        }
+        // SAFETY: a contiguous buffer of so many bytes, which its exporter keeps until `buffer` is released.
+        unsafe { slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.bytes) }
+    }
+}
+
+/// The memory of a contiguous array that can be written. Nothing else refers to it during a call: see `Input::overlaps`.
+pub struct Room(LentSamples);
+
+impl Deref for Room {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Room {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        if self.0.bytes == 0 {
+            return &mut [];
+        }
+        // SAFETY: as in `LentSamples`; `Array::room` has found the memory writable.
+        unsafe { slice::from_raw_parts_mut(self.0.buffer.buf_ptr().cast(), self.0.bytes) }
     }
 }
 
@@ -247,6 +353,11 @@ impl Layout {
     /// Bytes of a row without gaps.
     fn row(&self) -> usize {
         self.sides[1] * self.sides[2] * self.item
+    }
+
+    /// Whether the samples lie row by row without gaps.
+    fn is_dense(&self) -> bool {
+        self.has_dense_rows() && (self.sides[0] <= 1 || self.strides[0] == self.row() as isize)
     }
 
     fn has_dense_rows(&self) -> bool {

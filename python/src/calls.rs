@@ -2,7 +2,7 @@
 
 use crate::array::{Array, Input};
 use crate::errors::{OrRaise, argument};
-use crate::image::{Image, Refused, named_type};
+use crate::image::{Image, Refused, converted, named_type};
 use crate::metadata::Metadata;
 use crate::runtime;
 use gpuimg::{Calibration, Format, Operations, ReadOptions, SampleType, Stack, WriteOptions};
@@ -278,19 +278,21 @@ pub fn calibrate<'py>(
     device: &str,
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let frame = |frame: Option<Bound<'py, PyAny>>| {
-        frame
-            .map(|frame| Input::new(&frame)?.load().or_raise())
-            .transpose()
-    };
-    let calibration = Calibration {
-        dark: frame(dark)?,
-        flat: frame(flat)?,
-        offset,
-        hot,
-    };
-    let operations = Operations::new().calibrate(calibration).or_raise()?;
-    run(py, image, &operations, dtype, device, out)
+    let input = |frame: Option<Bound<'py, PyAny>>| frame.map(|it| Input::new(&it)).transpose();
+    let (dark, flat) = (input(dark)?, input(flat)?);
+    let bytes = dark.as_ref().or(flat.as_ref()).map_or(0, Input::bytes);
+    let operations = runtime::run(py, bytes, || {
+        // Copies, since `out` may be one of them.
+        let frame = |frame: &Option<Input>| frame.as_ref().map(Input::copy).transpose();
+        let calibration = Calibration {
+            dark: frame(&dark)?,
+            flat: frame(&flat)?,
+            offset,
+            hot,
+        };
+        Operations::new().calibrate(calibration)
+    })?;
+    run(py, image, &operations.or_raise()?, dtype, device, out)
 }
 
 fn run<'py>(
@@ -303,6 +305,11 @@ fn run<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (inputs, dtype) = (Inputs::new(image)?, named_type(dtype)?);
     let device = runtime::current().device(device)?;
+    if let Some(out) = out {
+        let array = Array::new(&out)?;
+        run_into(py, &inputs, operations, dtype, &device, &array)?;
+        return Ok(out);
+    }
     let work = || -> Result<Vec<Image>, Refused> {
         let results = operations.run_stack(inputs.load(None)?, &device)?;
         results
@@ -311,15 +318,6 @@ fn run<'py>(
             .collect()
     };
     let mut results = runtime::run(py, inputs.bytes(), work)??;
-    if let Some(out) = out {
-        let [result] = &results[..] else {
-            return Err(argument("out takes one image, not a stack"));
-        };
-        let (array, result) = (Array::new(&out)?, result.engine());
-        array.check_fits(&result)?;
-        runtime::run(py, inputs.bytes(), || array.store(&result))?;
-        return Ok(out);
-    }
     match inputs {
         Inputs::One(_) => {
             let result = results.pop();
@@ -328,6 +326,36 @@ fn run<'py>(
         }
         Inputs::Stack(_) => Ok(PyList::new(py, results)?.into_any()),
     }
+}
+
+/// Runs operations on an image whose result belongs in an array.
+fn run_into(
+    py: Python,
+    inputs: &Inputs,
+    operations: &Operations,
+    dtype: Option<SampleType>,
+    device: &gpuimg::Device,
+    out: &Array,
+) -> PyResult<()> {
+    let Inputs::One(input) = inputs else {
+        return Err(argument("out takes one image, not a stack"));
+    };
+    let work = || -> Result<Result<(), String>, Refused> {
+        let overlaps = input.overlaps(out);
+        let image = if overlaps {
+            input.copy()?
+        } else {
+            input.load()?
+        };
+        let result = match out.room() {
+            Some(room) => operations.run_into(image, room, device)?,
+            None => operations.run(image, device)?,
+        };
+        let result = converted(result, dtype)?;
+        let fits = out.check_fits(&result);
+        Ok(fits.map(|()| out.store(&result)))
+    };
+    runtime::run(py, input.bytes(), work)??.map_err(argument)
 }
 
 /// An image, or the pages of a stack.

@@ -53,20 +53,15 @@ impl Image {
         }
     }
 
-    /// An image of the library, converted to the type that was asked for. Call it where work may take time.
+    /// An image of the library, converted to the type that was asked for, with samples of its own. Call it where work may take
+    /// time.
     pub fn with_type(image: gpuimg::Image, wanted: Option<SampleType>) -> Result<Image, Refused> {
-        let given = image.sample_type();
-        let Some(wanted) = wanted.filter(|&wanted| wanted != given) else {
-            return Ok(Image::new(image));
-        };
         let report = image.report().clone();
-        match cast(image, wanted)? {
-            Some(image) => Ok(Image {
-                report: Some(report),
-                ..Image::new(image)
-            }),
-            None => Err(Refused::Type(given, wanted)),
-        }
+        let image = converted(image, wanted)?.detached()?;
+        Ok(Image {
+            report: Some(report),
+            ..Image::new(image)
+        })
     }
 
     /// The image of the library.
@@ -88,6 +83,18 @@ impl Image {
             Cow::Owned(samples) => samples,
         };
         self.converted.get_or_init(|| converted)
+    }
+}
+
+/// An image of the library, converted to the type that was asked for.
+pub fn converted(
+    image: gpuimg::Image,
+    wanted: Option<SampleType>,
+) -> Result<gpuimg::Image, Refused> {
+    let given = image.sample_type();
+    match wanted.filter(|&wanted| wanted != given) {
+        Some(wanted) => cast(image, wanted)?.ok_or(Refused::Type(given, wanted)),
+        None => Ok(image),
     }
 }
 
@@ -220,7 +227,7 @@ impl Image {
         let input = Input::new(array)?;
         let metadata = metadata.map(|metadata| metadata.fields.clone());
         let load = || {
-            let mut image = input.load()?;
+            let mut image = input.copy()?;
             if let Some(metadata) = metadata {
                 image.set_metadata(metadata);
             }

@@ -37,6 +37,17 @@ mod _gpuimg {
     #[pymodule_export]
     use super::verbs::verbs;
 
+    use pyo3::prelude::*;
+
+    /// Bytes of freed images that are kept for the next ones: two of 2048 × 2048 in float64.
+    const KEPT_MEMORY: usize = 64 << 20;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<PyModule>) -> PyResult<()> {
+        gpuimg::keep_memory(KEPT_MEMORY);
+        Ok(())
+    }
+
     /// The version of gpuimg.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

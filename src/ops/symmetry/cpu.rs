@@ -20,6 +20,8 @@ const fn tile<const N: usize>() -> usize {
 /// Side, in pixels, of the block of a square that a core transposes together with the block across
 /// the diagonal.
 const BLOCK: usize = 512;
+/// Images of at most so many bytes are transposed pixel by pixel: they stay in a level-1 cache.
+const SMALL: usize = 16 << 10;
 /// Pixels that a core mirrors at a time.
 const CHUNK: usize = 1 << 15;
 
@@ -231,6 +233,23 @@ pub(super) fn transpose<const N: usize>(
     mirror_y: bool,
 ) {
     let height = input.len() / width;
+    if input.len() * N <= SMALL {
+        for (x, row) in output.chunks_exact_mut(height).enumerate() {
+            let x = if mirror_y { width - 1 - x } else { x };
+            let column = input[x..].iter().step_by(width);
+            if mirror_x {
+                row.iter_mut()
+                    .rev()
+                    .zip(column)
+                    .for_each(|(to, from)| *to = *from);
+            } else {
+                row.iter_mut()
+                    .zip(column)
+                    .for_each(|(to, from)| *to = *from);
+            }
+        }
+        return;
+    }
     let streams = streamed::is_worth(input.len() * N);
     let band = |(tiles, streamed): &mut (Tiles<N>, Option<Streamed>),
                 (band, rows): (usize, &mut Pixels<N>)| {
