@@ -36,7 +36,7 @@ use job::{FinishedJob, Input, Job, Output};
 use shared::SharedStatistics;
 use std::path::Path;
 
-pub use combined::CombinedImage;
+pub use combined::{CombinedImage, Facts, FirstPage};
 pub use composite::{Composite, Mix, combine_pages};
 pub use destination::Destination;
 pub use done::{Done, Message, PageResult, Results, Warning};

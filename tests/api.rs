@@ -6,8 +6,8 @@ use crate::support::formats::small_files;
 use crate::support::{binary, counted, folder, gpu, listing, placed, run_on_cpu, sample};
 use gpuimg::batch::{BatchOptions, FileStatus, process};
 use gpuimg::{
-    Calibration, Device, Format, Image, Normalize, Operations, ReadOptions, Sample, SampleType,
-    Stack, SumValue, WriteOptions,
+    Calibration, Device, Format, Image, Normalize, Operations, Project, Projection, ReadOptions,
+    Sample, SampleType, Stack, SumValue, WriteOptions,
 };
 use std::fs;
 use std::io::ErrorKind;
@@ -1072,4 +1072,60 @@ fn kept_memory_gives_the_same_results() {
         assert_eq!(flipped.run(result, &Device::cpu()).unwrap(), one);
     }
     gpuimg::keep_memory(0);
+}
+
+#[test]
+fn projections_are_those_of_the_command_line() {
+    let folder = folder(&[]);
+    let path = |name: &str| folder.path().join(name);
+    let images: Vec<Image> = (0..3u16)
+        .map(|number| {
+            let samples = (0..35u16).map(|i| i * 700 / (number + 1) + number);
+            Image::new(7, 5, 1, samples.collect::<Vec<u16>>()).expect("7×5")
+        })
+        .collect();
+    for (number, image) in images.iter().enumerate() {
+        gpuimg::write(path(&format!("{number}.tif")), image).expect("written");
+    }
+    let read = |name: String| gpuimg::read(path(&name)).expect("read");
+    let images: Vec<Image> = (0..3).map(|number| read(format!("{number}.tif"))).collect();
+    let cpu = Device::cpu();
+    let projections: [(&[&str], Project); 7] = [
+        (&["min"], Project::new(Projection::Min)),
+        (&["max"], Project::new(Projection::Max)),
+        (&["mean"], Project::new(Projection::Mean)),
+        (&["median"], Project::new(Projection::Median)),
+        (&["sum"], Project::new(Projection::Sum)),
+        (&["sum", "--scale"], Project::new(Projection::Sum).scale()),
+        (
+            &["sum", "--to", "32"],
+            Project::new(Projection::Sum).to_bits(32).expect("32"),
+        ),
+    ];
+    for (words, project) in projections {
+        let mut arguments = vec!["project"];
+        arguments.extend(words);
+        arguments.extend(["0.tif", "1.tif", "2.tif", "out.tif", "--overwrite"]);
+        run_on_cpu(folder.path(), &arguments);
+        let result = gpuimg::project(&images, &project, &cpu).expect("the same type");
+        gpuimg::write_stack(
+            path("library.tif"),
+            &[result],
+            &WriteOptions::new().overwrite(),
+        )
+        .expect("written");
+        let [expected, bytes] =
+            ["out.tif", "library.tif"].map(|name| fs::read(path(name)).expect("read"));
+        assert!(bytes == expected, "{words:?}");
+    }
+    let error = |images: &[Image], project: Project| {
+        let result = gpuimg::project(images, &project, &cpu);
+        result.expect_err("refused").to_string()
+    };
+    let mean = Project::new(Projection::Mean);
+    assert!(error(&[], mean).ends_with("there is no image"));
+    let small = Image::new(1, 1, 1, vec![1u16]).expect("1×1");
+    let others = [images[0].clone(), small];
+    assert!(error(&others, mean).contains("image 2 is"));
+    assert!(error(&images, mean.saturate()).contains("--saturate is for sums"));
 }

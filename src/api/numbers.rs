@@ -60,11 +60,33 @@ pub struct Sums {
 /// # Errors
 /// NaN and infinite samples, and those of the device.
 pub fn sum<'a>(image: impl Into<Cow<'a, Image>>, device: &Device) -> Result<Sums> {
-    let op = sum::Sum {
-        all: true,
-        nan: None,
-    };
-    let done = numbers(image.into(), device, Box::new(op))?;
+    sums(image.into(), None, device)
+}
+
+/// The same, with `nan` in the place of NaN and infinite samples; 0 leaves them out of the sum.
+///
+/// ```
+/// use gpuimg::{Device, Image, SumValue};
+/// let image = Image::new(3, 1, 1, vec![1.5f32, f32::NAN, 2.0])?;
+/// assert!(gpuimg::sum(&image, &Device::cpu()).is_err());
+/// let sums = gpuimg::sum_with(&image, 10.0, &Device::cpu())?;
+/// assert_eq!(sums.total.sum, SumValue::Real(13.5));
+/// # Ok::<(), gpuimg::Error>(())
+/// ```
+///
+/// # Errors
+/// A replacement that is not finite, and those of the device.
+pub fn sum_with<'a>(image: impl Into<Cow<'a, Image>>, nan: f64, device: &Device) -> Result<Sums> {
+    if !nan.is_finite() {
+        let why = format!("the replacement for NaN is a finite number, not {nan}");
+        return Err(Error::argument(why));
+    }
+    sums(image.into(), Some(nan), device)
+}
+
+fn sums(image: Cow<Image>, nan: Option<f64>, device: &Device) -> Result<Sums> {
+    let op = sum::Sum { all: true, nan };
+    let done = numbers(image, device, Box::new(op))?;
     let totals = done.results.totals.into_iter().next();
     let totals = totals.ok_or_else(|| Error::argument("there is no sum"))?;
     let mut all = totals.numbers().into_iter().map(|numbers| {

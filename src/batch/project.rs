@@ -16,12 +16,11 @@ use super::tally::Screen;
 use super::workers::Workers;
 pub use crate::engine::ImageType;
 use crate::engine::options::Common;
-use crate::engine::{CombinedImage, Resources};
+use crate::engine::{CombinedImage, Facts, FirstPage, Resources};
 use crate::formats::Format;
-use crate::formats::fits::exposure::Exposures;
 use crate::gpu::{Choice, Failed, Work};
 use crate::image::Image;
-use crate::image::metadata::{Axis, Diagnostics, Effect, Metadata, Transform};
+use crate::image::metadata::{Axis, Diagnostics, Metadata};
 use crate::ops::project::{Accumulator, MOST_IMAGES, Project, Projection};
 use crate::os::count::plural;
 use crate::os::outcome::Outcome;
@@ -62,51 +61,13 @@ impl First {
         facts: &Facts,
         pages: usize,
     ) -> CombinedImage {
-        let is_sum = how == Projection::Sum;
-        let mut metadata = self.metadata.clone();
-        let mut diagnostics = Diagnostics::default();
-        (facts.exposures).update_records(&mut metadata, is_sum, &mut diagnostics);
-        CombinedImage {
-            transform: Transform {
-                effect: Effect::Arithmetic,
-                from: self.image_type.shape,
-                to: image.shape(),
-                pages: 1,
-                whole: pages == 1,
-            },
-            image,
-            metadata,
-            diagnostics,
-            metadata_bytes: self.bytes,
-            maxval: facts.maxval.filter(|_| !is_sum),
+        let first = FirstPage {
+            shape: self.image_type.shape,
+            metadata: self.metadata.clone(),
+            bytes: self.bytes,
             format: self.format,
-        }
-    }
-}
-
-/// The metadata that the images of a set share.
-#[derive(Clone, Copy, Debug)]
-pub struct Facts {
-    /// The largest value of the samples, if each image has one.
-    maxval: Option<u16>,
-    /// How long they were exposed.
-    exposures: Exposures,
-}
-
-impl Facts {
-    /// Those of a page, which may be the only one of its file.
-    fn new(metadata: &Metadata, is_only_page: bool) -> Facts {
-        Facts {
-            maxval: metadata.maxval,
-            exposures: Exposures::new(metadata, is_only_page),
-        }
-    }
-
-    fn join(&self, other: &Facts) -> Facts {
-        Facts {
-            maxval: self.maxval.zip(other.maxval).map(|(a, b)| a.max(b)),
-            exposures: self.exposures.join(&other.exposures),
-        }
+        };
+        CombinedImage::projection(how, image, first, facts, pages)
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::destination::Destination;
 use super::errors::cannot_write;
+use crate::formats::fits::exposure::Exposures;
 use crate::formats::{self, Format, PageSurvey, Writer};
-use crate::image::Image;
-use crate::image::metadata::{Diagnostics, Metadata, Transform};
+use crate::image::metadata::{Diagnostics, Effect, Metadata, Transform};
+use crate::image::{Image, Shape};
+use crate::ops::project::Projection;
 use crate::os::Target;
 use anyhow::{Context, Result};
 
@@ -27,7 +29,91 @@ pub struct CombinedImage {
     pub format: &'static Format,
 }
 
+/// The page that a combined image has its metadata from.
+#[derive(Clone, Debug)]
+pub struct FirstPage {
+    /// Its shape.
+    pub shape: Shape,
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// Bytes of its metadata in the file.
+    pub bytes: u64,
+    /// The format of its file.
+    pub format: &'static Format,
+}
+
+/// The metadata that projected pages share.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// The largest value of the samples, if each image has one.
+    pub maxval: Option<u16>,
+    /// How long they were exposed.
+    pub exposures: Exposures,
+}
+
+impl Facts {
+    /// Those of a page, which may be the only one of its file.
+    pub fn new(metadata: &Metadata, is_only_page: bool) -> Facts {
+        Facts {
+            maxval: metadata.maxval,
+            exposures: Exposures::new(metadata, is_only_page),
+        }
+    }
+
+    /// Those that two sets of pages share.
+    pub fn join(&self, other: &Facts) -> Facts {
+        Facts {
+            maxval: self.maxval.zip(other.maxval).map(|(a, b)| a.max(b)),
+            exposures: self.exposures.join(&other.exposures),
+        }
+    }
+}
+
 impl CombinedImage {
+    /// The projection of `pages` images, with the metadata of the first one as far as they are true of all.
+    pub fn projection(
+        how: Projection,
+        image: Image,
+        first: FirstPage,
+        facts: &Facts,
+        pages: usize,
+    ) -> CombinedImage {
+        let is_sum = how == Projection::Sum;
+        let mut metadata = first.metadata;
+        let mut diagnostics = Diagnostics::default();
+        (facts.exposures).update_records(&mut metadata, is_sum, &mut diagnostics);
+        CombinedImage {
+            transform: Transform {
+                effect: Effect::Arithmetic,
+                from: first.shape,
+                to: image.shape(),
+                pages: 1,
+                whole: pages == 1,
+            },
+            image,
+            metadata,
+            diagnostics,
+            metadata_bytes: first.bytes,
+            maxval: facts.maxval.filter(|_| !is_sum),
+            format: first.format,
+        }
+    }
+
+    /// The image, and the metadata that are true of it; `diagnostics` gets those that are not.
+    pub fn with_metadata(self, diagnostics: &mut Diagnostics) -> (Image, Metadata) {
+        let CombinedImage {
+            image,
+            mut metadata,
+            transform,
+            ..
+        } = self;
+        diagnostics.warnings.extend(self.diagnostics.warnings);
+        formats::metadata::update(&mut metadata, &transform, diagnostics);
+        metadata.maxval = self.maxval;
+        metadata.check_maxval(image.samples());
+        (image, metadata)
+    }
+
     /// Writes one or more images as the pages of `target`, which `destination` has created, and gives the file its name.
     ///
     /// # Errors
@@ -48,17 +134,9 @@ impl CombinedImage {
             let pages: Vec<_> = pages.collect();
             let mut writer = Writer::new(format, &destination.options, &target, &pages)?;
             for combined in images {
-                let CombinedImage {
-                    image,
-                    mut metadata,
-                    transform,
-                    ..
-                } = combined;
-                diagnostics.warnings.extend(combined.diagnostics.warnings);
-                formats::metadata::update(&mut metadata, &transform, &mut diagnostics);
-                metadata.maxval = combined.maxval;
-                metadata.check_maxval(image.samples());
-                writer.page(image, metadata, transform.effect, &mut diagnostics)?;
+                let effect = combined.transform.effect;
+                let (image, metadata) = combined.with_metadata(&mut diagnostics);
+                writer.page(image, metadata, effect, &mut diagnostics)?;
             }
             Ok::<u64, anyhow::Error>(writer.length())
         };

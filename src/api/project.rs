@@ -1,0 +1,186 @@
+//! One image of many in memory.
+
+use super::device::Device;
+use super::error::{Error, Result};
+use super::image::Image;
+use super::report::Report;
+use crate::engine::{CombinedImage, Facts, Failure, FirstPage, ImageType};
+use crate::formats::memory::{FORMAT, Page};
+use crate::gpu::{Devices, Failed, Work};
+use crate::image;
+use crate::image::metadata::Diagnostics;
+use crate::ops::project::{self, Accumulator, Wide, median, median_on_gpu};
+use crate::timing::Timeline;
+use anyhow::{Context, ensure};
+use std::path::Path;
+
+pub use crate::ops::project::Projection;
+
+/// How [`project()`] combines images: one of the projections, and for sums what happens to those that do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Project {
+    options: project::Project,
+}
+
+impl Project {
+    /// A projection. A sum that does not fit in the sample type is an error.
+    pub fn new(how: Projection) -> Project {
+        Project {
+            options: project::Project::plain(how),
+        }
+    }
+
+    /// Clamps sums that exceed the sample type.
+    pub fn saturate(mut self) -> Project {
+        self.options.saturate = true;
+        self
+    }
+
+    /// Scales sums so that the largest magnitude becomes the largest value and 0 stays 0, correctly rounded.
+    pub fn scale(mut self) -> Project {
+        self.options.scale = true;
+        self
+    }
+
+    /// Gives sums 16 or 32 bits. Every sum fits in 32.
+    ///
+    /// # Errors
+    /// Another number of bits.
+    pub fn to_bits(mut self, bits: u32) -> Result<Project> {
+        self.options.to = Some(match bits {
+            16 => Wide::Sixteen,
+            32 => Wide::ThirtyTwo,
+            _ => {
+                let why = format!("a sum has 16 or 32 bits, not {bits}");
+                return Err(Error::argument(why));
+            }
+        });
+        Ok(self)
+    }
+}
+
+/// Combines images of 8 or 16 bits into one, pixel by pixel and channel by channel, exactly: their sum, mean, minimum, maximum or
+/// median, as `gpuimg project` does. All have the same size, channels and sample type. The metadata are those of the first, as far
+/// as they are true of the result.
+///
+/// ```
+/// use gpuimg::{Device, Image, Project, Projection};
+/// let images = [[1u16, 9], [2, 5], [6, 4]].map(|samples| Image::new(2, 1, 1, samples.to_vec()));
+/// let images = images.into_iter().collect::<gpuimg::Result<Vec<Image>>>()?;
+/// let project = |how| gpuimg::project(&images, &Project::new(how), &Device::cpu());
+/// assert_eq!(project(Projection::Mean)?.to_vec::<u16>()?, [3, 6]);
+/// assert_eq!(project(Projection::Median)?.to_vec::<u16>()?, [2, 5]);
+/// # Ok::<(), gpuimg::Error>(())
+/// ```
+///
+/// # Errors
+/// No image or more than 65535, images that differ, samples of 32 and 64 bits, options of sums for another projection, a sum that
+/// does not fit, and those of the device.
+pub fn project(images: &[Image], options: &Project, device: &Device) -> Result<Image> {
+    let path = images.first().map_or(Path::new(""), Image::name);
+    let projected = projected(images, &options.options, device);
+    let failure = || Failure::new("project", path);
+    projected.with_context(failure).map_err(Error::new)
+}
+
+fn projected(
+    images: &[Image],
+    options: &project::Project,
+    device: &Device,
+) -> anyhow::Result<Image> {
+    options.check()?;
+    let first = images.first().context("there is no image")?;
+    let image_type = |image: &Image| {
+        let page = image.page();
+        ImageType::from_page(page.image.shape(), &page.metadata)
+    };
+    let expected = image_type(first);
+    ensure!(
+        !expected.shape.depth.is_wide(),
+        "it supports only 8- and 16-bit samples, but these are {}",
+        expected.shape.depth
+    );
+    for (number, image) in (1..).zip(images) {
+        let given = image_type(image);
+        ensure!(
+            given == expected,
+            "image {number} is {given}, but the first is {expected}"
+        );
+    }
+    let devices = device.devices();
+    let (image, device_line) = match computed(images, options, &devices) {
+        Err(error) if error.is::<Failed>() && devices.fall_back_to_cpu() => {
+            computed(images, options, &devices)?
+        }
+        result => result?,
+    };
+    let facts = images.iter().map(|image| {
+        let page = image.page();
+        Facts::new(&page.metadata, page.described == 1)
+    });
+    let facts = facts.reduce(|known, more| known.join(&more));
+    let page = first.page();
+    let first_page = FirstPage {
+        shape: expected.shape,
+        metadata: page.metadata.clone(),
+        bytes: page.metadata_bytes,
+        format: &FORMAT,
+    };
+    let facts = facts.context("there is no image")?;
+    let combined = CombinedImage::projection(options.how, image, first_page, &facts, images.len());
+    let mut diagnostics = Diagnostics::default();
+    let (image, metadata) = combined.with_metadata(&mut diagnostics);
+    let result = Page {
+        image,
+        metadata,
+        metadata_bytes: page.metadata_bytes,
+        described: 1,
+    };
+    let report = Report {
+        device: device_line,
+        ..Report::of_reading(diagnostics, None)
+    };
+    Ok(Image::of_page(result, first.name(), report))
+}
+
+/// The samples of the projection, and the device that computed them.
+fn computed(
+    images: &[Image],
+    options: &project::Project,
+    devices: &Devices,
+) -> anyhow::Result<(image::Image, String)> {
+    let page = images[0].page();
+    let (shape, mut timeline) = (page.image.shape(), Timeline::default());
+    let bytes = (images.len() * shape.bytes()) as u64;
+    let is_median = options.how == Projection::Median;
+    let work = Work {
+        touched: if is_median { 8 } else { 5 } * bytes,
+        transferred: bytes,
+        ..Work::default()
+    };
+    let (gpu, device_line) = devices.choose(&work, &mut timeline)?;
+    let on_gpu = |error: anyhow::Error| devices.unusable_if_lost(error.context(Failed));
+    if is_median {
+        let samples: Vec<_> = images
+            .iter()
+            .map(|image| image.page().image.samples().clone())
+            .collect();
+        let medians = match gpu {
+            Some(gpu) => median_on_gpu(&samples, gpu, &mut timeline).map_err(on_gpu)?,
+            None => median(&samples, &mut timeline)?,
+        };
+        return Ok((image::Image::new(shape, medians), device_line));
+    }
+    let accumulator = Accumulator::new(*options, shape, page.metadata.signed)?;
+    for image in images {
+        let image = &image.page().image;
+        match gpu {
+            Some(gpu) => {
+                let added = accumulator.add_on_gpu(image.clone(), gpu, &mut timeline);
+                added.map_err(on_gpu)?;
+            }
+            None => accumulator.add(image, &mut timeline)?,
+        }
+    }
+    Ok((accumulator.finish()?, device_line))
+}
