@@ -40,6 +40,25 @@ PAIRS = [
     ("sum", lambda: gpuimg.sum(IMAGE, device="cpu"), "NumPy sum, min, max", lambda: (IMAGE.sum(dtype="uint64"), IMAGE.min(), IMAGE.max())),
 ]
 
+STACK = [IMAGE, IMAGE[::-1].copy(), IMAGE[:, ::-1].copy(), IMAGE.T.copy()]
+
+
+def numpy_clip(image):
+    low, high = numpy.percentile(image, (0.1, 99.9))
+    return rescale_intensity(image, (low, high), (0, 65535))
+
+
+def numpy_mean(images):
+    return (numpy.mean(images, axis=0) + 0.5).astype("uint16")
+
+
+PAIRS += [
+    ("normalize, clip", lambda: gpuimg.normalize(IMAGE, clip=(0.1, 99.9), device="cpu"), "NumPy and scikit-image", lambda: numpy_clip(IMAGE)),
+    ("maximum of 4", lambda: gpuimg.project(STACK, "max", device="cpu"), "NumPy", lambda: numpy.max(STACK, axis=0)),
+    ("mean of 4", lambda: gpuimg.project(STACK, "mean", device="cpu"), "NumPy", lambda: numpy_mean(STACK)),
+    ("median of 4", lambda: gpuimg.project(STACK, "median", device="cpu"), "NumPy", lambda: numpy.median(STACK, axis=0)),
+]
+
 CALLS = [
     ("Image(array)", lambda: gpuimg.Image(SMALL)),
     ("convert", lambda: gpuimg.convert(SMALL, device="cpu")),

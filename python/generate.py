@@ -32,7 +32,7 @@ SHARED = [
     ("depth", "int | None", "None", "8 or 16 bits for the result; 16 converts 8-bit images before the operation."),
     ("fit", "int | None", "None", "Make the result smaller, so that its longer side has at most this many pixels."),
     ("auto_orient", "bool", "False", "Bring the image upright first, as its orientation says."),
-    ("dtype", "Any", "None", 'Convert the result to "float32" or "float64", which hold every value.'),
+    ("dtype", "Any", "None", 'Convert the result to a type that holds every value: "float32", or "int32" for "uint16".'),
     ("device", "str", '"auto"', '"cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.'),
     ("out", "Any", "None", "A writable array of the result's shape and dtype, which receives the result and is returned."),
 ]

@@ -2,8 +2,8 @@
 //!
 //! Two facts make the access sound. An array that exports a buffer neither frees nor moves its memory until the buffer is released,
 //! which `Array` does when its last owner is dropped. And the caller leaves the samples alone during a call, as with every library
-//! that releases the interpreter's lock; `docs/PYTHON.md` says so. The library computes the same number of memory accesses
-//! whatever the samples are, so that a caller that breaks this rule gets wrong samples.
+//! that releases the interpreter's lock; `docs/PYTHON.md` says so. No unsafe code of the
+//! library depends on the values of samples, so that a caller that breaks this rule gets wrong samples.
 
 use crate::errors::argument;
 use crate::image::Image;
@@ -457,7 +457,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// An image with the samples of another one in a floating-point type that holds all of them exactly.
+/// An image with the samples of another one in a type that holds all values exactly; `None` if it does not.
 pub fn cast(image: gpuimg::Image, wanted: SampleType) -> gpuimg::Result<Option<gpuimg::Image>> {
     use SampleType::{F32, F64, I8, I16, I32, U8, U16, U32};
     let given = image.sample_type();
@@ -479,6 +479,15 @@ pub fn cast(image: gpuimg::Image, wanted: SampleType) -> gpuimg::Result<Option<g
         };
     }
     let mut result = match (given, wanted) {
+        (U8, U16) => convert!(u8, u16),
+        (U8, I16) => convert!(u8, i16),
+        (U8, U32) => convert!(u8, u32),
+        (U8, I32) => convert!(u8, i32),
+        (I8, I16) => convert!(i8, i16),
+        (I8, I32) => convert!(i8, i32),
+        (U16, U32) => convert!(u16, u32),
+        (U16, I32) => convert!(u16, i32),
+        (I16, I32) => convert!(i16, i32),
         (U8, F32) => convert!(u8, f32),
         (I8, F32) => convert!(i8, f32),
         (U16, F32) => convert!(u16, f32),

@@ -1,6 +1,7 @@
 //! `gpuimg.Image`: an image that lends its samples to Python through the buffer protocol.
 
 use crate::array::{Input, cast};
+use crate::dlpack;
 use crate::errors::{OrRaise, argument};
 use crate::metadata::Metadata;
 use gpuimg::{Report, SampleType};
@@ -11,8 +12,8 @@ use pyo3::{IntoPyObjectExt, ffi};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
 use std::path::PathBuf;
-use std::ptr;
 use std::sync::{Arc, OnceLock};
+use std::{ptr, slice};
 
 /// An image: its samples, and the metadata of its file.
 ///
@@ -23,13 +24,19 @@ use std::sync::{Arc, OnceLock};
 pub struct Image {
     image: Arc<gpuimg::Image>,
     /// The samples as Python has them, if the library stores them in another form.
-    converted: OnceLock<Vec<u8>>,
+    converted: OnceLock<Arc<Vec<u8>>>,
     /// The report of the operations, if the image lost it in a conversion.
     report: Option<Report>,
     /// Height, width and channels, and the bytes from one to the next; views point to them.
     sides: [isize; 3],
     strides: [isize; 3],
 }
+
+/// The address of the first sample of an image.
+struct Address(*const u8);
+
+// SAFETY: it is only an address.
+unsafe impl Send for Address {}
 
 /// The number of dimensions, which grey images have two of.
 fn dimensions(image: &gpuimg::Image) -> usize {
@@ -82,7 +89,7 @@ impl Image {
             Cow::Borrowed(samples) => return samples,
             Cow::Owned(samples) => samples,
         };
-        self.converted.get_or_init(|| converted)
+        self.converted.get_or_init(|| Arc::new(converted))
     }
 }
 
@@ -119,7 +126,7 @@ impl From<Refused> for PyErr {
         match refused {
             Refused::Error(error) => crate::errors::exception(&error),
             Refused::Type(given, wanted) => argument(format!(
-                "samples of {} are not converted to {}: dtype converts to floating-point types that hold every value. Use \
+                "samples of {} are not converted to {}: dtype converts to types that hold every value. Use \
                  depth=8 or depth=16 to change the depth, and normalize to change the range",
                 type_name(given),
                 type_name(wanted)
@@ -368,6 +375,69 @@ impl Image {
             (_, Some(true)) => shared.call_method0("copy"),
             _ => Ok(shared),
         }
+    }
+
+    /// (1, 0): the image is in host memory.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        dlpack::CPU
+    }
+
+    /// The samples for ``from_dlpack`` of NumPy, PyTorch, JAX and others, without a copy and read-only. Receivers before DLPack 1.0
+    /// cannot know that, so that they get a copy, as with ``copy=True``.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        dlpack::check_receiver(stream, dl_device)?;
+        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+        if !versioned && copy == Some(false) {
+            return Err(PyBufferError::new_err(
+                "images are read-only, which DLPack can say since version 1.0: pass max_version=(1, 0), or leave copy=False out",
+            ));
+        }
+        let is_copy = copy == Some(true) || !versioned;
+        let count = dimensions(&self.image);
+        let lend = || {
+            // Words, so that samples of any type are aligned.
+            let mut words = Vec::new();
+            if is_copy {
+                words = vec![0u64; self.image.shape().bytes().div_ceil(8)];
+                let room = words.as_mut_ptr().cast::<u8>();
+                // SAFETY: the words have at least as many bytes, and nothing else refers to them.
+                self.image.copy_bytes(unsafe {
+                    slice::from_raw_parts_mut(room, self.image.shape().bytes())
+                });
+            }
+            let data = if is_copy {
+                words.as_ptr().cast()
+            } else {
+                self.samples().as_ptr()
+            };
+            let owner: Arc<dyn Send + Sync> = match self.converted.get() {
+                _ if is_copy => Arc::new(words),
+                Some(converted) => converted.clone(),
+                None => self.image.clone(),
+            };
+            (Address(data), owner)
+        };
+        let bytes = if is_copy { self.nbytes() } else { 0 };
+        let (Address(data), owner) = crate::runtime::run(py, bytes, lend)?;
+        let lent = dlpack::Lent {
+            data,
+            owner,
+            sample_type: self.image.sample_type(),
+            shape: self.sides[..count]
+                .iter()
+                .map(|&side| side as i64)
+                .collect(),
+            is_copy,
+        };
+        lent.into_capsule(py, versioned)
     }
 
     unsafe fn __getbuffer__(

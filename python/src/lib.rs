@@ -6,11 +6,13 @@
 mod array;
 mod batch;
 mod calls;
+mod dlpack;
 mod errors;
 mod image;
 mod metadata;
 mod numbers;
 mod program;
+mod project;
 mod runtime;
 mod stream;
 mod verbs;
@@ -30,6 +32,8 @@ mod _gpuimg {
     use super::numbers::{histogram, sum};
     #[pymodule_export]
     use super::program::main;
+    #[pymodule_export]
+    use super::project::project;
     #[pymodule_export]
     use super::runtime::set_threads;
     #[pymodule_export]

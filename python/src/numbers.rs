@@ -15,10 +15,14 @@ use std::ffi::c_int;
 pub fn sum<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
+    nan: Option<f64>,
     device: &str,
 ) -> PyResult<(Bound<'py, PyTuple>, Vec<Bound<'py, PyTuple>>)> {
     let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
-    let sums = runtime::run(py, input.bytes(), || gpuimg::sum(input.load()?, &device))?;
+    let sums = runtime::run(py, input.bytes(), || match nan {
+        Some(nan) => gpuimg::sum_with(input.load()?, nan, &device),
+        None => gpuimg::sum(input.load()?, &device),
+    })?;
     let sums = sums.or_raise()?;
     let fields = |it: &ChannelSum| {
         let sum = match it.sum {

@@ -12,11 +12,11 @@
 
 An image is an array of height × width, or height × width × 1 to 4 channels (grey; grey and alpha; RGB; RGB and alpha), of
 uint8, int8, uint16, int16, uint32, int32, float32 or float64. Arguments may be an Image, and anything with the buffer protocol,
-``__array_interface__``, ``__array__`` or ``__dlpack__`` in host memory: NumPy, PyTorch, Pillow. Arrays may have any strides; each
-is copied once. A channel axis of one channel is dropped.
+``__array_interface__``, ``__array__`` or ``__dlpack__`` in host memory: NumPy, PyTorch, Pillow. Arrays may have any strides; those
+without gaps are read where they are. A channel axis of one channel is dropped.
 
 Results are an Image, which lends its samples through the buffer protocol: ``numpy.asarray(result)`` copies nothing, and keeps the
-Image alive. It is read-only; ``numpy.array(result)`` is a copy that can be changed.
+Image alive. It is read-only; ``numpy.array(result)`` is a copy that can be changed. ``from_dlpack`` of NumPy, PyTorch and JAX take it too.
 
 The interpreter's lock is released during work, and calls from several threads run at the same time.
 """
@@ -43,6 +43,7 @@ from ._gpuimg import encode as _encode
 from ._gpuimg import histogram as _histogram
 from ._gpuimg import pages as _pages
 from ._gpuimg import process as _process
+from ._gpuimg import project as _project
 from ._gpuimg import read as _read
 from ._gpuimg import stream as _stream
 from ._gpuimg import sum as _sum
@@ -79,6 +80,7 @@ __all__ = [
     "encode",
     "histogram",
     "process",
+    "project",
     "read",
     "read_pages",
     "run",
@@ -130,7 +132,7 @@ def read(
     Args:
         page: the page of a stack, counted from 1 as on the command line; the first one without it.
         axes: the position of the page on the axes of a stack, as in "C=1,Z=3".
-        dtype: convert the samples to "float32" or "float64", which hold every value.
+        dtype: convert the samples to a type that holds every value: "float32", or "int32" for "uint16".
         max_pixels: refuse images with more pixels, before memory is allocated.
         keep_going: read damaged files as far as possible; the other samples are 0, and `Image.damage` has the damage.
         raw: read a file without a header, as in "640x480:u16le".
@@ -229,7 +231,7 @@ def run(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the first operation.
         fit: make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: bring the image upright first, as its orientation says.
-        dtype: convert the result to "float32" or "float64", which hold every value.
+        dtype: convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: a writable array of the result's shape and dtype, which receives the result and is returned.
     """
@@ -260,9 +262,39 @@ def calibrate(
     return result
 
 
-def sum(image: Any, *, device: str = "auto") -> Sums:
-    """Add up the samples exactly, and find their minimum, maximum and mean, in total (without alpha) and for each channel."""
-    total, channels = _sum(image, device)
+def project(
+    images: Iterable[Any],
+    how: str,
+    *,
+    saturate: bool = False,
+    scale: bool = False,
+    to: int | None = None,
+    dtype: Any = None,
+    device: str = "auto",
+) -> Image:
+    """Combine images of 8 or 16 bits into one, pixel by pixel and channel by channel, exactly.
+
+    Args:
+        images: images of the same shape and dtype, as a list or another iterable, or an array whose first axis counts them.
+        how: "sum", "mean" (rounded half up), "min", "max" or "median".
+        saturate: clamp sums that exceed the dtype, instead of refusing them.
+        scale: scale sums so that the largest magnitude becomes the largest value and 0 stays 0.
+        to: bits of a sum: 16 or 32. Every sum fits in 32.
+        dtype: convert the result to a type that holds every value.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one.
+    """
+    return _project(images, how, saturate, scale, to, _dtype_name(dtype), device)
+
+
+def sum(image: Any, *, nan: float | None = None, device: str = "auto") -> Sums:
+    """Add up the samples exactly, and find their minimum, maximum and mean, in total (without alpha) and for each channel.
+
+    Args:
+        image: an Image, or an array of height × width or height × width × 1 to 4 channels.
+        nan: replaces NaN and infinite samples, which are refused without it; 0 leaves them out of the sum.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one.
+    """
+    total, channels = _sum(image, nan, device)
     return Sums(total, channels)
 
 

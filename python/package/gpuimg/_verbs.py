@@ -64,7 +64,7 @@ def normalize(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -114,7 +114,7 @@ def preview(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -153,7 +153,7 @@ def convert(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -194,7 +194,7 @@ def crop(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -235,7 +235,7 @@ def debayer(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -274,7 +274,7 @@ def transpose(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -313,7 +313,7 @@ def rotate(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -352,7 +352,7 @@ def flip(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
@@ -392,7 +392,7 @@ def restore(
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
-        dtype: Convert the result to "float32" or "float64", which hold every value.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 

@@ -1,0 +1,224 @@
+//! DLPack (https://dmlc.github.io/dlpack/latest/): lends the samples of an image to NumPy, PyTorch, JAX and others.
+
+use gpuimg::SampleType;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// kDLCPU: the memory of the host.
+pub const CPU: (i32, i32) = (1, 0);
+
+/// The version of the structures below that have one.
+const VERSION: Version = Version { major: 1, minor: 0 };
+const READ_ONLY: u64 = 1;
+const IS_COPIED: u64 = 2;
+
+const VERSIONED: &CStr = c"dltensor_versioned";
+const UNVERSIONED: &CStr = c"dltensor";
+
+#[repr(C)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    dimensions: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct ManagedTensor {
+    tensor: Tensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut ManagedTensor)>,
+}
+
+#[repr(C)]
+struct ManagedTensorVersioned {
+    version: Version,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut ManagedTensorVersioned)>,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// What a tensor lends: memory, and what keeps it.
+pub struct Lent {
+    /// The first sample.
+    pub data: *const u8,
+    /// The owner of the memory. It needs no interpreter, since a tensor may be dropped in any thread.
+    pub owner: Arc<dyn Send + Sync>,
+    /// The type of the samples.
+    pub sample_type: SampleType,
+    /// Height and width, and channels if there are several.
+    pub shape: Vec<i64>,
+    /// Whether the memory is a copy, which the receiver may change.
+    pub is_copy: bool,
+}
+
+/// A tensor together with all that it points to.
+struct Held<T> {
+    managed: T,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    _owner: Arc<dyn Send + Sync>,
+}
+
+impl Lent {
+    /// A capsule with the tensor: with its flags if the receiver knows them.
+    pub fn into_capsule(self, py: Python, versioned: bool) -> PyResult<Bound<PyAny>> {
+        if versioned {
+            let flags = if self.is_copy { IS_COPIED } else { READ_ONLY };
+            let held = self.hold(|tensor| ManagedTensorVersioned {
+                version: VERSION,
+                context: ptr::null_mut(),
+                deleter: Some(delete_versioned),
+                flags,
+                tensor,
+            });
+            // SAFETY: a box that was given away, so that nothing else refers to it.
+            unsafe {
+                (*held).managed.context = held.cast();
+                (*held).managed.tensor.shape = (*held).shape.as_mut_ptr();
+                (*held).managed.tensor.strides = (*held).strides.as_mut_ptr();
+                let managed = &raw mut (*held).managed;
+                capsule(py, managed.cast(), VERSIONED, destroy_versioned)
+                    .inspect_err(|_| delete_versioned(managed))
+            }
+        } else {
+            let held = self.hold(|tensor| ManagedTensor {
+                tensor,
+                context: ptr::null_mut(),
+                deleter: Some(delete),
+            });
+            // SAFETY: as above.
+            unsafe {
+                (*held).managed.context = held.cast();
+                (*held).managed.tensor.shape = (*held).shape.as_mut_ptr();
+                (*held).managed.tensor.strides = (*held).strides.as_mut_ptr();
+                let managed = &raw mut (*held).managed;
+                capsule(py, managed.cast(), UNVERSIONED, destroy).inspect_err(|_| delete(managed))
+            }
+        }
+    }
+
+    /// The tensor in memory of its own, which the deleter frees. The pointers to itself are still missing.
+    fn hold<T>(self, manage: impl FnOnce(Tensor) -> T) -> *mut Held<T> {
+        use SampleType::{F32, F64, I8, I16, I32};
+        let code = match self.sample_type {
+            I8 | I16 | I32 => 0,
+            F32 | F64 => 2,
+            _ => 1,
+        };
+        let mut strides = vec![1; self.shape.len()];
+        for axis in (1..self.shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * self.shape[axis];
+        }
+        let tensor = Tensor {
+            data: self.data.cast_mut().cast(),
+            device_type: CPU.0,
+            device_id: CPU.1,
+            dimensions: self.shape.len() as i32,
+            code,
+            bits: 8 * self.sample_type.bytes() as u8,
+            lanes: 1,
+            shape: ptr::null_mut(),
+            strides: ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Box::into_raw(Box::new(Held {
+            managed: manage(tensor),
+            shape: self.shape,
+            strides,
+            _owner: self.owner,
+        }))
+    }
+}
+
+/// A capsule with this name, and what is called when it is collected.
+///
+/// # Safety
+/// `destroy` frees what `managed` points to.
+unsafe fn capsule<'py>(
+    py: Python<'py>,
+    managed: *mut c_void,
+    name: &'static CStr,
+    destroy: unsafe extern "C" fn(*mut ffi::PyObject),
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the name is static, and the interpreter is attached.
+    unsafe {
+        let capsule = ffi::PyCapsule_New(managed, name.as_ptr(), Some(destroy));
+        Bound::from_owned_ptr_or_err(py, capsule)
+    }
+}
+
+/// Frees a tensor; its receiver calls it once.
+///
+/// # Safety
+/// `managed` comes from `into_capsule`.
+unsafe extern "C" fn delete(managed: *mut ManagedTensor) {
+    // SAFETY: `context` is the box that `hold` gave away.
+    drop(unsafe { Box::from_raw((*managed).context.cast::<Held<ManagedTensor>>()) });
+}
+
+/// The same.
+///
+/// # Safety
+/// As above.
+unsafe extern "C" fn delete_versioned(managed: *mut ManagedTensorVersioned) {
+    // SAFETY: as above.
+    drop(unsafe { Box::from_raw((*managed).context.cast::<Held<ManagedTensorVersioned>>()) });
+}
+
+/// Frees the tensor of a capsule that nobody received: a receiver renames it.
+///
+/// # Safety
+/// The interpreter calls it with a capsule of `into_capsule`.
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: a valid capsule of this name has the pointer that `capsule` gave it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, UNVERSIONED.as_ptr()) == 1 {
+            delete(ffi::PyCapsule_GetPointer(capsule, UNVERSIONED.as_ptr()).cast());
+        }
+    }
+}
+
+/// The same.
+///
+/// # Safety
+/// As above.
+unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: as above.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
+        }
+    }
+}
+
+/// Refuses what the samples of an image in host memory cannot be lent to.
+pub fn check_receiver(stream: Option<&Bound<PyAny>>, device: Option<(i32, i32)>) -> PyResult<()> {
+    if stream.is_some() {
+        let why = "the image is in host memory, which has no stream: leave stream out";
+        return Err(PyBufferError::new_err(why));
+    }
+    match device {
+        None | Some(CPU) => Ok(()),
+        Some((kind, number)) => Err(PyBufferError::new_err(format!(
+            "the image is in host memory (1, 0), not on the device ({kind}, {number}): copy it there, as with torch.from_dlpack(image).cuda()"
+        ))),
+    }
+}

@@ -1,0 +1,57 @@
+//! `gpuimg.project`: one image of many.
+
+use crate::array::Input;
+use crate::errors::{OrRaise, argument};
+use crate::image::{Image, Refused, named_type};
+use crate::runtime;
+use gpuimg::{Project, Projection};
+use pyo3::prelude::*;
+
+/// Combines images, pixel by pixel.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "Python's arguments")]
+pub fn project(
+    py: Python,
+    images: &Bound<PyAny>,
+    how: &str,
+    saturate: bool,
+    scale: bool,
+    to: Option<u32>,
+    dtype: Option<&str>,
+    device: &str,
+) -> PyResult<Image> {
+    let mut options = Project::new(named_projection(how)?);
+    if saturate {
+        options = options.saturate();
+    }
+    if scale {
+        options = options.scale();
+    }
+    if let Some(bits) = to {
+        options = options.to_bits(bits).or_raise()?;
+    }
+    let (dtype, device) = (named_type(dtype)?, runtime::current().device(device)?);
+    let inputs = images.try_iter()?.map(|image| Input::new(&image?));
+    let inputs: Vec<Input> = inputs.collect::<PyResult<_>>()?;
+    let bytes = inputs.iter().map(Input::bytes);
+    let bytes = bytes.fold(0, usize::saturating_add);
+    let work = || -> Result<Image, Refused> {
+        let images = inputs.iter().map(Input::load);
+        let images: Vec<gpuimg::Image> = images.collect::<gpuimg::Result<_>>()?;
+        Image::with_type(gpuimg::project(&images, &options, &device)?, dtype)
+    };
+    Ok(runtime::run(py, bytes, work)??)
+}
+
+fn named_projection(name: &str) -> PyResult<Projection> {
+    match name {
+        "sum" => Ok(Projection::Sum),
+        "mean" => Ok(Projection::Mean),
+        "min" => Ok(Projection::Min),
+        "max" => Ok(Projection::Max),
+        "median" => Ok(Projection::Median),
+        _ => Err(argument(format!(
+            "there is no projection \"{name}\": expected sum, mean, min, max or median"
+        ))),
+    }
+}
