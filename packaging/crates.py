@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The crates that gpuimg is made of: their licences, and the bill of materials.
+"""The crates that gpuimg and its Python module are made of: their licences, and the bill of materials.
 
-  packaging/crates.py licenses           write packaging/licenses.txt, which `gpuimg --licenses` prints
-  packaging/crates.py licenses --check   fail if it is not what Cargo.lock asks for
+  packaging/crates.py licenses           write packaging/licenses.txt, which `gpuimg --licenses` prints, and python/licenses.txt,
+                                         which is in the wheel of the Python module
+  packaging/crates.py licenses --check   fail if they are not what Cargo.lock and python/Cargo.lock ask for
   packaging/crates.py check              fail at a licence or source that deny.toml does not allow, at a crate that needs a newer
                                          Rust, and at a vulnerability that packaging/advisories.toml knows
   packaging/crates.py advisories FOLDER  write packaging/advisories.toml, of a clone of RustSec's database
@@ -22,7 +23,10 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TEXTS = ROOT / "packaging/licenses.txt"
+# The workspaces, by the folder of their Cargo.toml, and the licence texts of each.
+TEXTS = {"": ROOT / "packaging/licenses.txt", "python": ROOT / "python/licenses.txt"}
+# The project's own crates.
+OWN = ("gpuimg", "gpuimg-python")
 ADVISORIES = ROOT / "packaging/advisories.toml"
 DENY = tomllib.loads((ROOT / "deny.toml").read_text())
 CARGO = os.environ.get("CARGO", "cargo")
@@ -52,6 +56,8 @@ WITHIN = {
 OF_PROJECT = {"pulp-wasm-simd-flag": "pulp", "zune-inflate": "zune-core"}
 # The other of two licences to choose from, for a folder named above.
 NOT_CHOSEN = {"zstd-sys": ["zstd/COPYING"]}
+# What is not compiled in: a Python package in the crate's repository.
+NOT_COMPILED = {"pyo3": ["pyo3-runtime/LICENSE-APACHE", "pyo3-runtime/LICENSE-MIT"]}
 
 
 def stop(sentence):
@@ -65,22 +71,29 @@ def cargo(*args):
     return run.stdout
 
 
-def packages():
-    """Every crate of Cargo.lock, by (name, version)."""
-    metadata = json.loads(cargo("metadata", "--locked", "--format-version=1", "--all-features"))
+def manifest(workspace):
+    return str(ROOT / workspace / "Cargo.toml")
+
+
+def packages(workspace=""):
+    """Every crate of a Cargo.lock, by (name, version)."""
+    metadata = json.loads(cargo("metadata", "--locked", "--format-version=1", "--all-features", "--manifest-path", manifest(workspace)))
     return {(package["name"], package["version"]): package for package in metadata["packages"]}
 
 
-def linked():
-    """What is linked into the program for any of TARGETS, sorted: (name, version), without gpuimg itself."""
+def linked(workspace=""):
+    """What is linked into the program or the module for any of TARGETS, sorted: (name, version), without gpuimg itself."""
     found = set()
     for target in TARGETS:
-        lines = cargo("tree", "--locked", "--edges=normal,no-proc-macro", "--target", target, "--prefix=none", "--format={p}")
+        lines = cargo(
+            "tree", "--locked", "--edges=normal,no-proc-macro", "--target", target, "--prefix=none", "--format={p}",
+            "--manifest-path", manifest(workspace),
+        )
         for line in lines.split("\n"):
             if line:
                 name, version = line.split()[:2]
                 found.add((name, version.removeprefix("v")))
-    return sorted(crate for crate in found if crate[0] != "gpuimg")
+    return sorted(crate for crate in found if crate[0] not in OWN)
 
 
 def chosen(expression):
@@ -142,7 +155,7 @@ def texts_of(package):
         if not matching:
             stop(f"{who} has no text of its licence {license}: add where it is to this script")
         yield matching[0]
-    expected = WITHIN.get(name, []) + NOT_CHOSEN.get(name, [])
+    expected = WITHIN.get(name, []) + NOT_CHOSEN.get(name, []) + NOT_COMPILED.get(name, [])
     for path in sorted(folder.rglob("*")):
         inner = str(path.relative_to(folder))
         if "/" in inner and re.match(r"(licen[cs]e|copying|notice)", path.name, re.I) and path.is_file() and inner not in expected:
@@ -156,10 +169,10 @@ def read(path):
     return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))
 
 
-def licenses_text():
-    known = packages()
+def licenses_text(workspace):
+    known = packages(workspace)
     sharing = {}
-    for crate in linked():
+    for crate in linked(workspace):
         project = OF_PROJECT.get(crate[0])
         holder = next((other for other in known if other[0] == project), crate)
         for text in texts_of(known[holder]):
@@ -189,19 +202,22 @@ def section(names, text):
 
 
 def write_licenses(check):
-    text = licenses_text()
-    if not check:
-        TEXTS.write_text(text)
-    elif not TEXTS.exists() or TEXTS.read_text() != text:
-        stop("packaging/licenses.txt is not that of Cargo.lock: run packaging/crates.py licenses")
+    for workspace, path in TEXTS.items():
+        text = licenses_text(workspace)
+        if not check:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            stop(f"{path.relative_to(ROOT)} is not that of {Path(workspace, 'Cargo.lock')}: run packaging/crates.py licenses")
 
 
 def check():
-    known = packages()
+    known = {}
+    for workspace in TEXTS:
+        known |= packages(workspace)
     wrong = []
     (oldest,) = (rust(package) for (name, _), package in known.items() if name == "gpuimg")
     for (name, version), package in sorted(known.items()):
-        if name == "gpuimg":
+        if name in OWN:
             continue
         if not chosen(package["license"] or ""):
             wrong.append(f"{name} {version}: licence {package['license']}")
@@ -217,7 +233,7 @@ def check():
                     wrong.append(f"{name} {version}: {advisory['id']}, safe are {advisory['safe'] or 'no versions'}")
     if wrong:
         stop("not allowed by deny.toml or Cargo.toml:\n  " + "\n  ".join(wrong))
-    print(f"{len(known) - 1} crates, all features and targets: every licence, source and minimum Rust is allowed")
+    print(f"{len(known) - len(OWN)} crates, all features and targets: every licence, source and minimum Rust is allowed")
     print(f"none is of a version of which one of {len(advisories['advisory'])} advisories up to {advisories['newest']} warns")
 
 
@@ -251,9 +267,9 @@ def satisfies(version, requirement):
 
 
 def write_advisories(folder):
-    """Every advisory about a crate of Cargo.lock, but for those that are withdrawn, or warn of no fault."""
+    """Every advisory about a crate of Cargo.lock or python/Cargo.lock, but for those that are withdrawn, or warn of no fault."""
     found, newest = [], ""
-    names = {name for name, _ in packages()}
+    names = {name for workspace in TEXTS for name, _ in packages(workspace)}
     for path in sorted(Path(folder).glob("crates/*/RUSTSEC-*.md")):
         advisory = tomllib.loads(re.search(r"```toml\n(.*?)```", path.read_text(encoding="utf-8"), re.S)[1])
         about, versions = advisory["advisory"], advisory.get("versions", {})
