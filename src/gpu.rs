@@ -14,7 +14,7 @@ pub mod slots;
 pub mod visible;
 
 pub use estimate::{Work, estimate};
-pub use set::GpuSet;
+pub use set::{GpuSet, was_started};
 
 use crate::image::buffer;
 use crate::timing::{Peaks, Timeline};

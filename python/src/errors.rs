@@ -37,6 +37,15 @@ pub fn argument(why: impl ToString) -> PyErr {
     })
 }
 
+/// An exception for a device that cannot be used.
+pub fn device(why: &str) -> PyErr {
+    Python::attach(|py| {
+        let none: Option<&str> = None;
+        let fields = ("device", why, none, none, why);
+        make(py, fields).map_or_else(|failed| failed, PyErr::from_value)
+    })
+}
+
 fn make<'py>(
     py: Python<'py>,
     fields: impl pyo3::call::PyCallArgs<'py>,

@@ -3,7 +3,7 @@
 //! Threads do not survive a fork, and a lock that another thread held is held for ever. So everything belongs to a process id, and a
 //! child makes its own at its first call. What the parent had is left as it is.
 
-use crate::errors::argument;
+use crate::errors::{argument, device};
 use gpuimg::{Device, Operations};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -24,6 +24,8 @@ const PARSED: usize = 256;
 #[derive(Default)]
 pub struct Runtime {
     id: u32,
+    /// Whether it was forked from a process that had started a GPU, so that CUDA does not work in it.
+    has_no_gpu: bool,
     threads: Mutex<Option<Arc<ThreadPool>>>,
     devices: Mutex<HashMap<String, Device>>,
     operations: Mutex<HashMap<String, Operations>>,
@@ -46,6 +48,7 @@ pub fn current() -> &'static Runtime {
     }
     let fresh = Box::into_raw(Box::new(Runtime {
         id,
+        has_no_gpu: !found.is_null() && Device::gpu_was_started(),
         ..Runtime::default()
     }));
     match CURRENT.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
@@ -88,7 +91,14 @@ impl Runtime {
             ));
         }
         let device: gpuimg::Result<Device> = name.parse();
-        let device = device.map_err(|error| argument(format!("device={name:?}: {error}")))?;
+        let mut device = device.map_err(|error| argument(format!("device={name:?}: {error}")))?;
+        if self.has_no_gpu {
+            match name {
+                "cpu" => {}
+                "auto" => device = Device::cpu(),
+                _ => return Err(forked()),
+            }
+        }
         devices.insert(name.into(), device.clone());
         Ok(device)
     }
@@ -110,6 +120,13 @@ impl Runtime {
         kept.insert(key.into(), operations.clone());
         Ok(operations)
     }
+}
+
+fn forked() -> PyErr {
+    device(
+        "this process was forked after a GPU had been started, and CUDA does not work in it: start processes with \
+         multiprocessing.get_context(\"spawn\") (DataLoader: multiprocessing_context=\"spawn\"), or use device=\"cpu\"",
+    )
 }
 
 /// Runs work on an image of so many bytes without the interpreter's lock, on the threads of this process.

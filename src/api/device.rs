@@ -1,7 +1,7 @@
 //! Where operations run.
 
 use super::error::{Error, Result};
-use crate::gpu::{Choice, Devices, GpuSet};
+use crate::gpu::{self, Choice, Devices, GpuSet};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -51,6 +51,12 @@ impl Device {
             choice,
             gpus: Arc::new(GpuSet::new(choice, 1, |_| ())),
         }
+    }
+
+    /// Whether this process, or one that it was forked from, has begun to start a GPU through this library. CUDA does not work in a
+    /// process that was forked after that.
+    pub fn gpu_was_started() -> bool {
+        gpu::was_started()
     }
 
     /// Which one it is.

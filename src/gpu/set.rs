@@ -6,7 +6,7 @@ use super::{Choice, Unusable, visible};
 use crate::os::panics::catch_panic;
 use crate::timing::{self, Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -30,6 +30,14 @@ pub struct GpuSet {
     rate: AtomicU64,
     starting: Mutex<Option<Starting>>,
     gpus: OnceLock<Result<Vec<Gpu>>>,
+}
+
+/// Whether this process has begun to start a GPU.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process, or one that it was forked from, has begun to start a GPU.
+pub fn was_started() -> bool {
+    STARTED.load(Ordering::Relaxed)
 }
 
 impl GpuSet {
@@ -89,6 +97,7 @@ impl GpuSet {
                 gpus.iter().for_each(prepare);
                 Ok(gpus)
             };
+            STARTED.store(true, Ordering::Relaxed);
             // The binding panics where a driver's library lacks functions.
             let thread = thread::Builder::new().name("gpu".into());
             *starting = thread.spawn(move || catch_panic(open)).ok();

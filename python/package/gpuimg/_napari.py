@@ -1,0 +1,43 @@
+"""The reader of napari's plugin (``napari.yaml``): every format of gpuimg as image layers."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence
+
+    Layer = tuple[Any, dict[str, Any], str]
+
+
+def reader(path: str | Sequence[str]) -> Callable[[str | Sequence[str]], list[Layer]]:
+    """The function that reads these files. napari asks for it by the names in ``napari.yaml``."""
+    return layers
+
+
+def layers(path: str | Sequence[str]) -> list[Layer]:
+    """A layer for each file: height × width, with the pages of a stack before and the channels of colour images after them."""
+    import os
+
+    paths = [path] if isinstance(path, (str, os.PathLike)) else path
+    return [_layer(each) for each in paths]
+
+
+def _layer(path: str) -> Layer:
+    import os
+
+    import numpy
+
+    import gpuimg
+
+    pages = gpuimg.read_pages(path)
+    same = all((page.shape, page.dtype) == (pages[0].shape, pages[0].dtype) for page in pages)
+    # Pages of another size, such as previews, are no part of the stack.
+    images = pages if same else pages[:1]
+    samples = numpy.asarray(images[0]) if len(images) == 1 else numpy.stack([numpy.asarray(image) for image in images])
+    options: dict[str, Any] = {"name": os.path.basename(path), "metadata": {"gpuimg": images[0].metadata}}
+    if images[0].channels == 2:
+        # Grey and alpha: napari has no such image.
+        samples = samples[..., 0]
+    elif images[0].channels > 2:
+        options["rgb"] = True
+    return samples, options, "image"
