@@ -40,6 +40,7 @@ pub mod tiff;
 mod volume;
 mod writer;
 mod xmp;
+pub mod zarr;
 
 use crate::image::Image;
 use crate::image::metadata::Metadata;
@@ -68,6 +69,7 @@ pub static FORMATS: &[&Format] = &[
     &nrrd::FORMAT,
     &metaimage::FORMAT,
     &nifti::FORMAT,
+    &zarr::FORMAT,
     &farbfeld::FORMAT,
     &jpeg::FORMAT,
     &library::bmp::FORMAT,
@@ -115,6 +117,10 @@ pub struct Reading {
     #[arg(long, value_name = "PLACES", conflicts_with = "pages")]
     pub axes: Option<Places>,
 
+    /// Read this level of a pyramid (OME-Zarr): 0 is the full size, and each further level has about half the width and height
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub level: usize,
+
     /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be; or a camera's pixel format such as mono12p or bayerrg8), number of pages and number of bytes to skip
     #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
     pub raw: Option<Headerless>,
@@ -133,6 +139,7 @@ impl Default for Reading {
             keep_going: false,
             pages: None,
             axes: None,
+            level: 0,
             raw: None,
         }
     }

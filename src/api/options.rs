@@ -138,6 +138,12 @@ impl ReadOptions {
         Ok(self)
     }
 
+    /// This level of a pyramid (OME-Zarr): 0 is the full size.
+    pub fn level(mut self, level: usize) -> ReadOptions {
+        self.reading.level = level;
+        self
+    }
+
     /// Refuses pages with more pixels than this, before memory is allocated.
     pub fn max_pixels(mut self, pixels: u64) -> ReadOptions {
         self.reading.max_pixels = pixels;

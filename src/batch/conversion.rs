@@ -8,7 +8,7 @@ use super::options::Files;
 use super::{output_paths, watch};
 use crate::formats::{Format, Reading, format};
 use crate::os::name::Shown;
-use crate::os::same_file;
+use crate::os::{is_folder_of_files, same_file};
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ impl Conversion {
 fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     if files.stack {
         ensure!(
-            !output.is_dir() && (files.format.is_some() || output != Path::new("-")),
+            !is_folder_of_files(output) && (files.format.is_some() || output != Path::new("-")),
             "--stack writes one file, but {} is not the name of an image: give a name such as stack.tif last",
             output.shown()
         );
@@ -118,10 +118,11 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     }
     let several = inputs.len() != 1
         || files.batch.selection.files_from.is_some()
-        || inputs.iter().any(|input| input.is_dir());
+        || inputs.iter().any(|input| is_folder_of_files(input));
     let named_folder = output.as_os_str().as_bytes().ends_with(b"/");
     let plain: PathBuf = output.components().collect();
-    let is_file = plain.exists() && !plain.is_dir();
+    let is_folder = is_folder_of_files(output);
+    let is_file = plain.exists() && !is_folder;
     let named_format = format::of_extension(output);
     let why = match (inputs, &files.name) {
         (_, Some(_)) => "--name is for results in a folder",
@@ -134,7 +135,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     };
     let shown = output.shown();
     let stream = output == Path::new("-");
-    if !output.is_dir() && !why.is_empty() {
+    if !is_folder && !why.is_empty() {
         ensure!(
             !stream,
             "{why}, but - is a single stream: give an output folder last"
@@ -148,7 +149,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
             "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}/",
             output.with_extension("").shown()
         );
-    } else if !output.is_dir() {
+    } else if !is_folder {
         let asked = files.format.is_some() || is_file;
         match named_format {
             _ if stream && files.format.is_none() => {

@@ -4,7 +4,7 @@
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::formats::{Reading, foreign, format};
 use crate::os::fault::{self, Kind};
-use crate::os::{Source, is_absence, reason};
+use crate::os::{Source, is_absence, is_store_name, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
@@ -242,13 +242,20 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     if filter.excludes(below) {
         return Sorted::PassedOver(Why::LeftOut);
     }
-    if entry.file_type().is_dir() {
+    let is_store = entry.file_type().is_dir() && is_store_name(path);
+    if is_store && !filter.by_content {
+        return Sorted::PassedOver(Why::Store);
+    }
+    if entry.file_type().is_dir() && !is_store {
         let is_own = results.is_some_and(|results| is_same(path, results));
         return if is_own { Sorted::Own } else { Sorted::Entered };
     }
     let Some(by_name) = filter.includes(below) else {
         return Sorted::PassedOver(Why::LeftOut);
     };
+    if is_store {
+        return Sorted::Taken;
+    }
     // Links to files are followed, links to folders are not, since they could form a cycle.
     let about = if entry.path_is_symlink() {
         fault::metadata(path).map(|about| about.file_type())

@@ -6,7 +6,7 @@ use super::shard::Shard;
 use crate::formats::Reading;
 use crate::os::fault::{self, Reads};
 use crate::os::name::Shown;
-use crate::os::reason;
+use crate::os::{is_store_name, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -52,7 +52,7 @@ pub fn collect(
     );
     let mut found = Items::default();
     for path in paths {
-        if fault::metadata(path).is_ok_and(|about| about.is_dir()) {
+        if fault::metadata(path).is_ok_and(|about| about.is_dir()) && !is_store_name(path) {
             folder::walk(path, &filter, results, &mut found);
         } else {
             let key = match path.file_name() {

@@ -73,6 +73,8 @@ pub enum Why {
     Hidden,
     /// Excluded by `--include` or `--exclude`.
     LeftOut,
+    /// A Zarr store in a watched folder: nothing shows when it is complete.
+    Store,
     /// A link to a folder, which could form a cycle.
     FolderLink,
     /// A broken link whose name is not that of an image.
@@ -100,6 +102,7 @@ impl fmt::Display for Why {
             Why::NoImage => "not an image",
             Why::Hidden => "hidden",
             Why::LeftOut => "excluded by --include or --exclude",
+            Why::Store => "a Zarr store, which may be incomplete",
             Why::FolderLink => "a link to a folder",
             Why::LeadsNowhere => "a broken link",
             Why::Fifo => "a FIFO",

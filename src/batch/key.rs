@@ -33,7 +33,13 @@ struct Key {
     pages: Option<Pages>,
     #[serde(skip_serializing_if = "Option::is_none")]
     axes: Option<Places>,
+    #[serde(skip_serializing_if = "is_full_size")]
+    level: usize,
     raw: Option<String>,
+}
+
+fn is_full_size(level: &usize) -> bool {
+    *level == 0
 }
 
 /// The operations and options of a batch.
@@ -91,6 +97,7 @@ impl Job {
                     keep_going,
                     pages,
                     axes,
+                    level,
                     raw,
                 },
         } = common;
@@ -108,6 +115,7 @@ impl Job {
             keep_going: *keep_going,
             pages: *pages,
             axes: *axes,
+            level: *level,
             raw: raw.map(|raw| raw.to_string()),
         };
         Ok(Job {
@@ -152,7 +160,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 22] = [
+        let options: [&[&str]; 23] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -174,6 +182,7 @@ mod tests {
             &["--keep-going"],
             &["--pages", "2-3"],
             &["--axes", "C=1"],
+            &["--level", "1"],
             &["--raw", "3x2:u16le"],
         ];
         let keys: Vec<_> = options.iter().map(|options| key(options, None)).collect();

@@ -33,6 +33,8 @@ pub struct Format {
     pub title: &'static str,
     /// The extensions of its file names, in lower case; new files get the first one.
     pub extensions: &'static [&'static str],
+    /// Whether its files are folders, which are read and written as stores.
+    pub is_folder: bool,
     /// What its files can hold.
     pub capabilities: Capabilities,
     /// Whether a file that begins with these bytes, up to `HEAD`, is of this format.
@@ -85,6 +87,7 @@ impl Format {
         id: "",
         title: "",
         extensions: &[],
+        is_folder: false,
         capabilities: Capabilities::ALL_SAMPLES,
         sniff: |_| false,
         decoder: |_, _| bail!("it has no decoder"),
@@ -219,6 +222,19 @@ pub trait Decoder {
     /// How many images the file holds.
     fn pages(&self) -> usize {
         1
+    }
+
+    /// How many levels its pyramid has: the same pages with fewer and fewer pixels.
+    fn levels(&self) -> usize {
+        1
+    }
+
+    /// Selects a level that it has, and its first page. A new decoder has level 0 selected.
+    ///
+    /// # Errors
+    /// A damaged level.
+    fn select_level(&mut self, _level: usize) -> Result<()> {
+        Ok(())
     }
 
     /// The size of a page, counted from 0; does not select the page.

@@ -18,6 +18,12 @@ pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
         diagnostics.notes.push(note.into());
     }
     metadata.follow(transform);
+    if !transform.whole || transform.changes_channels() {
+        // Those of other pages.
+        metadata.axes = metadata
+            .axes
+            .filter(|axes| transform.whole && axes.pages() == Some(transform.pages));
+    }
     let (orientation, resolution) = (metadata.orientation, metadata.resolution);
     match &mut metadata.own {
         Own::None => {}
@@ -29,6 +35,7 @@ pub fn update(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
             neutral::update_xmp(fields, orientation, transform);
         }
         Own::Fits(records) => records::update(records, transform, diagnostics),
+        Own::Ome(ome) => ome.update(transform),
         Own::Embedded(embedded) => {
             embedded::update(embedded, orientation, transform, diagnostics);
         }
@@ -52,6 +59,9 @@ pub fn select(metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostic
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
         axes::select(fields, Order::new(*big_endian), part, diagnostics);
     }
+    if let Own::Ome(ome) = &mut metadata.own {
+        ome.select(part);
+    }
     metadata.axes = metadata.axes.map(|_| part.axes());
 }
 
@@ -61,7 +71,11 @@ pub fn collapse(metadata: &mut Metadata, axis: Axis, images: usize, diagnostics:
     if let Own::Tiff { big_endian, fields } = &mut metadata.own {
         axes::collapse(fields, Order::new(*big_endian), axis, images, diagnostics);
     }
-    metadata.axes = metadata.axes.map(|axes| axes.without(axis));
+    if let Own::Ome(ome) = &mut metadata.own {
+        ome.collapse(axis);
+    }
+    let rest = metadata.axes.map(|axes| axes.without(axis));
+    metadata.axes = rest.filter(|axes| axes.pages() == Some(images));
 }
 
 /// Moves the record of how values were scaled from the format's own metadata to `metadata.stretch`.
@@ -76,7 +90,7 @@ pub fn take_stretch(metadata: &mut Metadata) {
             }
             text
         }
-        Own::None | Own::Embedded(_) => None,
+        Own::None | Own::Embedded(_) | Own::Ome(_) => None,
     };
     // Pages in memory have it in the neutral field already.
     if let Some(text) = text {
@@ -158,8 +172,8 @@ pub fn items(own: &Own) -> Vec<Item> {
         Own::None => Vec::new(),
         Own::Png(chunks) => common_items::items(chunks),
         Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
-        // No other format can store a record.
-        Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
+        // No other format can store a record, or what is said about all pages.
+        Own::Fits(_) | Own::Ome(_) => own.names().into_iter().map(Item::Own).collect(),
         Own::Embedded(embedded) => embedded::items(embedded),
     }
 }

@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     fn parse(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
-        let (format, decoder): (&'static Format, _) = match reading.raw {
+        let (format, mut decoder): (&'static Format, Box<dyn Decoder>) = match reading.raw {
             Some(raw) => (
                 &headerless::FORMAT,
                 raw.decoder(source, reading.keep_going)?,
@@ -188,6 +188,14 @@ impl<'a> Reader<'a> {
                 (format, (format.decoder)(source, reading.keep_going)?)
             }
         };
+        let levels = decoder.levels();
+        ensure!(
+            reading.level < levels,
+            "it has no level {}: its last level is {}",
+            reading.level,
+            levels - 1
+        );
+        decoder.select_level(reading.level)?;
         let count = decoder.pages();
         let selected = reading.pages.unwrap_or(Pages {
             first: 1,

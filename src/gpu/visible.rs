@@ -6,6 +6,7 @@
 //! 272 ms with two, a batch of 64 took 453 ms, and 420 ms with four (1024: 938 and 910; with two, 966).
 
 use super::Choice;
+use crate::os::is_folder_of_files;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::{env, fs};
@@ -57,7 +58,7 @@ pub fn variables(demand: &Demand) -> Vec<(&'static str, String)> {
     if choice == Choice::Cpu {
         return variables;
     }
-    let one = matches!(inputs, [input] if !input.is_dir());
+    let one = matches!(inputs, [input] if !is_folder_of_files(input));
     if env::var_os(CONNECTIONS).is_none() {
         let count = if one {
             CONNECTIONS_OF_ONE

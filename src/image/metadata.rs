@@ -4,10 +4,12 @@
 //! form of the format that they came from (`Own`), and written back to that format unchanged.
 
 mod axes;
+mod ome;
 mod stretch;
 mod transform;
 
 pub use axes::{Axes, Axis, Part, Place};
+pub use ome::{Channel, Ome, Step};
 pub use stretch::{Held, Stretch};
 pub use transform::{Effect, PixelMap, Transform};
 
@@ -102,6 +104,8 @@ pub enum Own {
     Embedded(Embedded),
     /// Keyword records of a FITS header, in order.
     Fits(Vec<Record>),
+    /// What OME-Zarr says about all pages.
+    Ome(Box<Ome>),
 }
 
 /// A keyword record of a FITS header: 80 characters, of which the first 8 are the keyword.
@@ -128,6 +132,7 @@ impl Own {
                     )
                 })
                 .collect(),
+            Own::Ome(ome) => ome.names(),
             Own::Embedded(Embedded { profile, exif, xmp }) => [
                 (profile, "the ICC profile"),
                 (exif, "the Exif data"),

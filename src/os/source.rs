@@ -1,24 +1,28 @@
-//! Inputs: a file that is read at any offset, or all of a pipe.
+//! Inputs: a file that is read at any offset, all of a pipe, or a Zarr store. The bytes of a store are those of the file that
+//! describes it; its other files are read as members.
 
 use super::digest::{Blocks, Digest};
 use super::durable::parent;
 use super::fault::{self, Kind, Reads};
 use super::held::Folder;
 use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
+use super::store::{DESCRIPTIONS, is_store_name};
 use super::traffic::Traffic;
 use crate::os::limits;
-use crate::os::reason::{plain, reason};
+use crate::os::reason::{is_absence, plain, reason};
 use crate::os::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::fs::{FileType, Mode, OFlags};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use walkdir::WalkDir;
 
-/// An input file, or all of standard input.
+/// An input file, all of standard input, or a Zarr store.
 #[derive(Debug)]
 pub struct Source {
     data: Data,
@@ -27,6 +31,8 @@ pub struct Source {
     failure: Arc<Mutex<Option<String>>>,
     /// The separate sample files that were opened, each once.
     beside: Mutex<Vec<(String, Arc<Opened>)>>,
+    /// The folder of a store.
+    store: Option<Store>,
     /// Bytes and time of reading so far.
     pub traffic: Traffic,
 }
@@ -35,6 +41,29 @@ pub struct Source {
 enum Data {
     File(Arc<Opened>),
     Memory(Vec<u8>),
+}
+
+/// The folder of a store.
+#[derive(Debug)]
+enum Store {
+    Folder(Folder),
+    /// The files by their names below the folder.
+    Memory(BTreeMap<String, Vec<u8>>),
+}
+
+/// A file of a store, other than its description.
+#[derive(Debug)]
+pub struct Member<'a> {
+    source: &'a Source,
+    name: &'a str,
+    data: MemberData<'a>,
+    len: u64,
+}
+
+#[derive(Debug)]
+enum MemberData<'a> {
+    File(File, PathBuf),
+    Memory(&'a [u8]),
 }
 
 /// An open file, and its state when it was opened.
@@ -104,7 +133,11 @@ impl Source {
             ensure!(kind.is_file() || pipe, "it is no longer a file");
             Ok(kind.is_file())
         };
-        if !check(&fault::metadata(path).map_err(plain)?)? {
+        let about = fault::metadata(path).map_err(plain)?;
+        if about.is_dir() && is_store_name(path) {
+            return Source::open_store(path);
+        }
+        if !check(&about)? {
             return Source::drain(fault::open(path).map_err(plain)?);
         }
         // Non-blocking: by now the name may belong to a pipe, and opening it would wait for a writer.
@@ -116,6 +149,97 @@ impl Source {
         let about = file.metadata().map_err(plain)?;
         ensure!(check(&about)?, "it is no longer a file");
         Ok(Source::file(file, &about, path))
+    }
+
+    /// Opens a Zarr store by the first file that describes it.
+    fn open_store(path: &Path) -> Result<Source> {
+        let folder = Folder::open(path).map_err(plain)?;
+        for name in DESCRIPTIONS {
+            let file = match folder.read(name.as_ref()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(plain).context(name)?,
+            };
+            let path = path.join(name);
+            fault::point(Kind::Stat, &path).map_err(plain)?;
+            let about = file.metadata().map_err(plain)?;
+            return Ok(Source {
+                store: Some(Store::Folder(folder)),
+                ..Source::file(file, &about, &path)
+            });
+        }
+        bail!(
+            "it is a folder without {}, so it is not a Zarr store",
+            DESCRIPTIONS.join(", ")
+        )
+    }
+
+    /// A Zarr store in memory: its files by their names below the folder.
+    ///
+    /// # Errors
+    /// Files none of which describes the store.
+    pub fn store_in_memory(files: BTreeMap<String, Vec<u8>>) -> Result<Source> {
+        let description = DESCRIPTIONS.iter().find_map(|name| files.get(*name));
+        let description = description.context("it has no description of a Zarr store")?;
+        Ok(Source {
+            store: Some(Store::Memory(files.clone())),
+            ..Source::memory(description.clone())
+        })
+    }
+
+    /// Whether it is a Zarr store.
+    pub fn is_store(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Opens a file of a store by its name below the folder, as `0/c/0/1`; `None` if it does not exist. Links that lead out
+    /// of the store are not followed.
+    ///
+    /// # Errors
+    /// A name that leads out of the store, anything but a regular file, and one that cannot be opened.
+    pub fn member<'a>(&'a self, name: &'a str) -> Result<Option<Member<'a>>> {
+        let path = Path::new(name);
+        let is_normal = |part| matches!(part, Component::Normal(_));
+        ensure!(
+            path.components().all(is_normal) && !path.as_os_str().is_empty(),
+            "the name {name:?} leads out of the store"
+        );
+        let (data, len) = match self.store.as_ref().context("it is not a Zarr store")? {
+            Store::Memory(files) => match files.get(name) {
+                Some(bytes) => (MemberData::Memory(bytes), bytes.len() as u64),
+                None => return Ok(None),
+            },
+            Store::Folder(folder) => match open_member(folder, path) {
+                Ok((file, len)) => (MemberData::File(file, folder.path().join(name)), len),
+                Err(error) if is_absence(&error) => return Ok(None),
+                Err(error) => return Err(self.failed(format!("{name}: {}", reason(&error)))),
+            },
+        };
+        Ok(Some(Member {
+            source: self,
+            name,
+            data,
+            len,
+        }))
+    }
+
+    /// Records that a read failed, and returns the error.
+    fn failed(&self, failure: String) -> anyhow::Error {
+        let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| failure.clone());
+        anyhow!(failure)
+    }
+
+    /// Bytes on the disk: those of the file, or of all files of a store.
+    pub fn stored_bytes(&self) -> u64 {
+        let Some(Store::Folder(folder)) = &self.store else {
+            return self.len;
+        };
+        let entries = WalkDir::new(folder.path()).into_iter().flatten();
+        let files = entries.filter(|entry| entry.file_type().is_file());
+        files
+            .filter_map(|file| file.metadata().ok())
+            .map(|about| about.len())
+            .sum()
     }
 
     /// The source of an open file.
@@ -130,13 +254,16 @@ impl Source {
             len: about.len(),
             failure: Arc::default(),
             beside: Mutex::default(),
+            store: None,
             traffic: Traffic::default(),
         }
     }
 
     /// Enables the digest of the content; must be called before anything is read.
     pub fn keep_digest(&mut self) {
-        if let Data::File(opened) = &mut self.data
+        // The description says nothing about the samples of a store.
+        if !self.is_store()
+            && let Data::File(opened) = &mut self.data
             && let Some(opened) = Arc::get_mut(opened)
         {
             opened.digest = Some(Blocks::new(opened.state.identity.size));
@@ -186,6 +313,7 @@ impl Source {
             data: Data::Memory(bytes),
             failure: Arc::default(),
             beside: Mutex::default(),
+            store: None,
             traffic: Traffic::default(),
         }
     }
@@ -314,10 +442,10 @@ impl Source {
                 .traffic
                 .count(buffer.len(), || opened.read_at(buffer, offset))
                 .map_err(|error| {
-                    let failure = format!("reading stopped at byte {offset}: {}", reason(&error));
-                    let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    first.get_or_insert_with(|| failure.clone());
-                    anyhow!(failure)
+                    self.failed(format!(
+                        "reading stopped at byte {offset}: {}",
+                        reason(&error)
+                    ))
                 }),
         }
     }
@@ -342,6 +470,81 @@ impl Source {
         self.read_at(&mut bytes, 0)?;
         Ok(bytes)
     }
+}
+
+impl Member<'_> {
+    /// Bytes of the file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// A file that ends earlier, and one that cannot be read.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        ensure!(
+            end.is_some_and(|end| end <= self.len),
+            "{} is truncated at byte {} of {}",
+            self.name,
+            self.len,
+            end.unwrap_or(u64::MAX)
+        );
+        match &self.data {
+            MemberData::Memory(bytes) => {
+                let start = offset as usize;
+                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+                Ok(())
+            }
+            MemberData::File(file, path) => {
+                let bytes = buffer.len();
+                let read = || {
+                    fault::point(Kind::Read, path)?;
+                    file.read_exact_at(buffer, offset)
+                };
+                let read = self.source.traffic.count(bytes, read);
+                read.map_err(|error| {
+                    let (name, why) = (self.name, reason(&error));
+                    self.source
+                        .failed(format!("{name}: reading stopped: {why}"))
+                })
+            }
+        }
+    }
+
+    /// All bytes, if they are not more than `most`.
+    ///
+    /// # Errors
+    /// A longer file, and one that cannot be read.
+    pub fn read_all(&self, most: u64) -> Result<Vec<u8>> {
+        ensure!(
+            self.len <= most,
+            "{} has {} bytes, more than {most}",
+            self.name,
+            self.len
+        );
+        let mut bytes = vec![0; self.len as usize];
+        self.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+/// Opens a file below the folder of a store, and returns its length.
+fn open_member(folder: &Folder, path: &Path) -> io::Result<(File, u64)> {
+    let name = path.file_name().unwrap_or_default();
+    let file = match path.parent() {
+        Some(names) if names != Path::new("") => folder.below(names)?.read(name)?,
+        _ => folder.read(name)?,
+    };
+    fault::point(Kind::Stat, &folder.path().join(path))?;
+    let len = file.metadata()?.len();
+    Ok((file, len))
 }
 
 /// Refuses a terminal or another device as standard input, which may have no end.

@@ -100,7 +100,7 @@ impl About {
         let metadata = reader.metadata(&mut Diagnostics::default())?;
         Ok(About {
             format: reader.format().name,
-            bytes: source.len(),
+            bytes: source.stored_bytes(),
             shape: reader.shape(),
             pages: reader.pages().len(),
             axes: reader.axes(),

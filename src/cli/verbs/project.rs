@@ -13,7 +13,7 @@ use crate::ops::project::{Project, Projection};
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
-use crate::os::{Target, make_folder, parent};
+use crate::os::{Target, is_folder_of_files, make_folder, parent};
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ fn destination(
         "expected an input and an output, got only {}",
         output.shown()
     );
-    if output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/") {
+    if is_folder_of_files(output) || output.as_os_str().as_bytes().ends_with(b"/") {
         bail!(
             "a projection is a single image, but {} is a folder: name a file",
             output.shown()

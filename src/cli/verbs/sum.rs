@@ -7,8 +7,8 @@ use crate::engine::Done;
 use crate::engine::options::Common;
 use crate::gpu::Unusable;
 use crate::ops::sum::{self, Sum};
-use crate::os::console;
 use crate::os::outcome::Outcome;
+use crate::os::{console, is_folder_of_files};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub fn run(
         Ok(())
     };
     match inputs {
-        [input] if !input.is_dir() && !options.wanted() => {
+        [input] if !is_folder_of_files(input) && !options.wanted() => {
             let done = single(&[op], input, None, common, options.verbosity.quiet, None);
             if let Err(error) = &done
                 && !error.is::<Unusable>()

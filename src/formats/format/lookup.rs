@@ -34,6 +34,9 @@ pub fn of_extension(path: &Path) -> Result<&'static Format> {
 /// # Errors
 /// A file of no known format, an empty file, or one that cannot be read.
 pub fn of_content(source: &Source) -> Result<&'static Format> {
+    if source.is_store() {
+        return find(|format| format.is_folder).context("no format is a folder");
+    }
     ensure!(!source.is_empty(), "the file is empty");
     let mut head = [0; HEAD];
     let length = source.read_up_to(&mut head, 0)?;

@@ -42,7 +42,7 @@ impl Axes {
         found.map_or(1, |(_, size)| *size)
     }
 
-    /// The same with one place on an axis.
+    /// The axes after all places on one of them have become one.
     pub fn without(mut self, axis: Axis) -> Axes {
         for (known, size) in &mut self.0 {
             if *known == axis {

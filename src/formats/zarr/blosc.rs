@@ -1,0 +1,252 @@
+//! Blosc 1 (c-blosc, `README_CHUNK_FORMAT.rst`): a header, the offsets of blocks, and in each block one stream, or one for each
+//! byte of a sample. The bytes, or the bits, of samples are sorted by their place in the sample before compression.
+
+use crate::formats::raw::Order;
+use anyhow::{Context, Result, bail, ensure};
+use std::ops::Range;
+
+const HEADER: usize = 16;
+
+/// The flags of the header.
+const BYTE_SHUFFLE: u8 = 1;
+const STORED: u8 = 2;
+const BIT_SHUFFLE: u8 = 4;
+const UNSPLIT: u8 = 16;
+
+/// The largest sample whose bytes have streams of their own, and the fewest bytes of such a stream.
+const MOST_SPLITS: usize = 16;
+const SHORTEST_SPLIT: usize = 128;
+
+/// The compression of streams, by its number in the header.
+#[derive(Clone, Copy)]
+enum Compression {
+    BloscLz,
+    Lz4,
+    Zlib,
+    Zstd,
+}
+
+/// The bytes of a Blosc buffer, `most` at most.
+///
+/// # Errors
+/// Damage, and Snappy.
+pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>> {
+    let header = bytes
+        .get(..HEADER)
+        .context("its Blosc header is truncated")?;
+    let number = |at: usize| Order::Little.number(&header[at..at + 4]) as usize;
+    let (flags, sample, size, block_size) = (header[2], header[3], number(4), number(8));
+    let sample = usize::from(sample).max(1);
+    ensure!(
+        size <= most,
+        "its Blosc buffer has {size} bytes, more than {most}"
+    );
+    if flags & STORED != 0 {
+        let stored = bytes.get(HEADER..HEADER + size);
+        return Ok(stored.context("its Blosc buffer is truncated")?.to_vec());
+    }
+    let compression = match flags >> 5 {
+        0 => Compression::BloscLz,
+        1 => Compression::Lz4,
+        2 => bail!("Blosc with Snappy is not supported"),
+        3 => Compression::Zlib,
+        4 => Compression::Zstd,
+        other => bail!("Blosc with the unknown compression {other} is not supported"),
+    };
+    ensure!(block_size > 0 || size == 0, "its Blosc blocks are empty");
+    let mut decoded = vec![0; size];
+    let mut shuffled = vec![0; block_size.min(size)];
+    for (index, block) in decoded.chunks_mut(block_size.max(1)).enumerate() {
+        let offset = bytes.get(HEADER + 4 * index..HEADER + 4 * index + 4);
+        let offset = Order::Little.number(offset.context("its Blosc offsets are truncated")?);
+        let data = bytes.get(offset as usize..);
+        let data = data.context("a Blosc block starts after the end")?;
+        let is_split = flags & UNSPLIT == 0
+            && sample <= MOST_SPLITS
+            && block_size / sample >= SHORTEST_SPLIT
+            && block.len() == block_size;
+        let splits = if is_split { sample } else { 1 };
+        if flags & BYTE_SHUFFLE != 0 && sample > 1 {
+            let shuffled = &mut shuffled[..block.len()];
+            decode_block(data, splits, compression, shuffled)?;
+            unshuffle_bytes(shuffled, sample, block);
+        } else if flags & BIT_SHUFFLE != 0 && (block.len() / sample).is_multiple_of(8) {
+            let shuffled = &mut shuffled[..block.len()];
+            decode_block(data, splits, compression, shuffled)?;
+            unshuffle_bits(shuffled, sample, block);
+        } else {
+            decode_block(data, splits, compression, block)?;
+        }
+    }
+    Ok(decoded)
+}
+
+/// Decodes the streams of a block, each after its length. A stream that is as long as its bytes is stored.
+fn decode_block(
+    mut data: &[u8],
+    splits: usize,
+    compression: Compression,
+    block: &mut [u8],
+) -> Result<()> {
+    for stream in block.chunks_exact_mut((block.len() / splits).max(1)) {
+        let truncated = "a Blosc block is truncated";
+        let (length, rest) = data.split_at_checked(4).context(truncated)?;
+        let length = Order::Little.number(length) as usize;
+        let (compressed, rest) = rest.split_at_checked(length).context(truncated)?;
+        data = rest;
+        if length == stream.len() {
+            stream.copy_from_slice(compressed);
+            continue;
+        }
+        let written = match compression {
+            Compression::BloscLz => decode_blosclz(compressed, stream),
+            Compression::Lz4 => lz4_flex::block::decompress_into(compressed, stream).ok(),
+            Compression::Zlib => libdeflater::Decompressor::new()
+                .zlib_decompress(compressed, stream)
+                .ok(),
+            Compression::Zstd => zstd::bulk::decompress_to_buffer(compressed, stream).ok(),
+        };
+        ensure!(written == Some(stream.len()), "a Blosc stream is damaged");
+    }
+    Ok(())
+}
+
+/// Sorts bytes that are sorted by their place in a sample by sample. Those after the last whole sample are not sorted.
+fn unshuffle_bytes(shuffled: &[u8], sample: usize, out: &mut [u8]) {
+    let count = out.len() / sample;
+    for place in 0..sample {
+        let plane = &shuffled[place * count..(place + 1) * count];
+        for (samples, byte) in out.chunks_exact_mut(sample).zip(plane) {
+            samples[place] = *byte;
+        }
+    }
+    out[count * sample..].copy_from_slice(&shuffled[count * sample..]);
+}
+
+/// Sorts bits that are sorted by their place in a sample by sample.
+fn unshuffle_bits(shuffled: &[u8], sample: usize, out: &mut [u8]) {
+    let count = out.len() / sample;
+    let whole = count * sample;
+    out[..whole].fill(0);
+    for (bit, plane) in shuffled[..whole]
+        .chunks_exact((count / 8).max(1))
+        .enumerate()
+    {
+        for (eight, samples) in plane.iter().zip(out.chunks_exact_mut(8 * sample)) {
+            for (index, of_sample) in samples.chunks_exact_mut(sample).enumerate() {
+                of_sample[bit / 8] |= (eight >> index & 1) << (bit % 8);
+            }
+        }
+    }
+    out[whole..].copy_from_slice(&shuffled[whole..]);
+}
+
+/// The farthest match with a distance of two bytes; farther ones have a longer code.
+const FAR: usize = 8191;
+
+/// Decodes BloscLZ (c-blosc, `blosclz.c`) and returns the number of bytes; `None` for damage.
+fn decode_blosclz(data: &[u8], out: &mut [u8]) -> Option<usize> {
+    let mut bytes = data.iter().copied();
+    let mut at = 0;
+    let mut next = bytes.next().map(|first| first & 31);
+    while let Some(control) = next {
+        if control < 32 {
+            for _ in 0..=control {
+                *out.get_mut(at)? = bytes.next()?;
+                at += 1;
+            }
+        } else {
+            let mut length = usize::from(control >> 5) + 2;
+            if control >> 5 == 7 {
+                loop {
+                    let more = bytes.next()?;
+                    length = length.checked_add(more.into())?;
+                    if more < 255 {
+                        break;
+                    }
+                }
+            }
+            let (high, low) = (usize::from(control & 31) << 8, usize::from(bytes.next()?));
+            let distance = if high == 31 << 8 && low == 255 {
+                (usize::from(bytes.next()?) << 8) + usize::from(bytes.next()?) + FAR
+            } else {
+                high + low
+            };
+            repeat(out, at..at.checked_add(length)?, distance + 1)?;
+            at += length;
+        }
+        next = bytes.next();
+    }
+    Some(at)
+}
+
+/// Fills a range with the bytes so far before it, which may overlap it.
+fn repeat(out: &mut [u8], range: Range<usize>, distance: usize) -> Option<()> {
+    let start = range.start.checked_sub(distance)?;
+    out.get(range.clone())?;
+    for (from, to) in (start..).zip(range) {
+        out[to] = out[from];
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 20 samples of 16 bits, 0 to 19, from numcodecs 0.16.6 (`Blosc(cname, clevel=9, shuffle, blocksize=0)`) are in
+    /// `tests/zarr.rs`; here is what has no file.
+    #[test]
+    fn blosclz_by_hand() {
+        // Two literals, then a match of 3 + 2 bytes at distance 2; the first byte has the mark of the format.
+        let mut out = [0; 7];
+        assert_eq!(
+            decode_blosclz(&[32 | 1, 7, 9, 3 << 5, 1], &mut out),
+            Some(7)
+        );
+        assert_eq!(out, [7, 9, 7, 9, 7, 9, 7]);
+        for damaged in [
+            &[1, 7][..],
+            &[0, 7, 3 << 5, 1],
+            &[0, 7, 7 << 5, 255],
+            &[6, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+            &[0, 7, 7 << 5, 254, 0],
+        ] {
+            assert_eq!(decode_blosclz(damaged, &mut [0; 5]), None, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_buffers_are_refused() {
+        let header = |flags, size: u8, block: u8| {
+            vec![2, 1, flags, 2, size, 0, 0, 0, block, 0, 0, 0, 0, 0, 0, 0]
+        };
+        for (bytes, words) in [
+            (vec![2, 1], "header is truncated"),
+            (header(STORED, 4, 4), "is truncated"),
+            (header(0, 4, 0), "are empty"),
+            (header(0, 4, 4), "offsets are truncated"),
+            (header(2 << 5, 4, 4), "Snappy"),
+            (header(7 << 5, 4, 4), "unknown compression 7"),
+            (
+                [header(0, 4, 4), vec![99, 0, 0, 0]].concat(),
+                "after the end",
+            ),
+            (
+                [header(0, 4, 4), vec![20, 0, 0, 0]].concat(),
+                "is truncated",
+            ),
+            (
+                [header(0, 200, 4), vec![20, 0, 0, 0]].concat(),
+                "more than 100",
+            ),
+            (
+                [header(1 << 5, 4, 4), vec![20, 0, 0, 0, 1, 0, 0, 0, 0]].concat(),
+                "is damaged",
+            ),
+        ] {
+            let error = decode(&bytes, 100).expect_err(words).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
