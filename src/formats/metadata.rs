@@ -172,7 +172,7 @@ pub fn items(own: &Own) -> Vec<Item> {
         Own::None => Vec::new(),
         Own::Png(chunks) => common_items::items(chunks),
         Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
-        // No other format can store a record, or what is said about all pages.
+        // No other format can store a record, or the metadata of all pages.
         Own::Fits(_) | Own::Ome(_) => own.names().into_iter().map(Item::Own).collect(),
         Own::Embedded(embedded) => embedded::items(embedded),
     }

@@ -33,7 +33,7 @@ pub struct ZarrDecoder<'a> {
     kept: Mutex<Kept>,
 }
 
-/// An array, and what is said about it.
+/// An array and its metadata.
 struct Level {
     array: Array,
     shape: Shape,
