@@ -194,8 +194,6 @@ fn repeat(out: &mut [u8], range: Range<usize>, distance: usize) -> Option<()> {
 mod tests {
     use super::*;
 
-    /// 20 samples of 16 bits, 0 to 19, from numcodecs 0.16.6 (`Blosc(cname, clevel=9, shuffle, blocksize=0)`) are in
-    /// `tests/zarr.rs`; here is what has no file.
     #[test]
     fn blosclz_by_hand() {
         // Two literals, then a match of 3 + 2 bytes at distance 2; the first byte has the mark of the format.
