@@ -169,12 +169,16 @@ fn many(image: &Image, copied: Duration) {
         frame
     };
     let flat = frame("flat").map(bright);
-    for (name, flat) in [
-        ("calibrate, dark", None),
-        ("calibrate, dark and flat", flat),
+    for (name, flat, hot) in [
+        ("calibrate, dark", None, None),
+        ("calibrate, dark and flat", flat.clone(), None),
+        ("calibrate, dark, flat, hot", flat, Some(1000)),
     ] {
-        let moved = bytes * if flat.is_some() { 4.0 } else { 3.0 };
-        let op = Calibrate::new(frame("dark"), flat, 100, None).expect("frames");
+        let mut moved = bytes * if flat.is_some() { 4.0 } else { 3.0 };
+        if hot.is_some() {
+            moved += 2.0 * bytes;
+        }
+        let op = Calibrate::new(frame("dark"), flat, 100, hot).expect("frames");
         operation(name, &op, image, as_much(moved), "copy");
     }
 }

@@ -115,8 +115,10 @@ fn operations(image: &Image, levels: &[Level]) {
         image: image.clone(),
         signed: false,
     };
-    let op = Calibrate::new(Some(frame), None, 100, None).unwrap();
-    operation("calibrate, dark", &op, image, levels);
+    for (name, hot) in [("calibrate, dark", None), ("calibrate, dark, hot", Some(0))] {
+        let op = Calibrate::new(Some(frame.clone()), None, 100, hot).unwrap();
+        operation(name, &op, image, levels);
+    }
 }
 
 /// The clone that it works on is not timed.
