@@ -276,8 +276,12 @@ fn without_results(option: Arg) -> Arg {
 #[group(skip)]
 pub(crate) struct Frames {
     /// Subtract this dark frame; for a folder or a stack, the mean of all its pages
-    #[arg(long, value_name = "IMAGE", required_unless_present = "flat")]
+    #[arg(long, value_name = "IMAGE", required_unless_present_any = ["flat", "bias"])]
     pub dark: Option<PathBuf>,
+
+    /// Subtract this bias frame from the flat field in place of the dark frame, and from the images if there is no dark frame. The dark frame and the flat field still contain it; for a folder or a stack, the mean of all its pages
+    #[arg(long, value_name = "IMAGE")]
+    pub bias: Option<PathBuf>,
 
     /// Divide by this flat field (minus the dark frame) and multiply by its mean, for each channel; for a folder or a stack, the mean of all its pages
     #[arg(long, value_name = "IMAGE")]

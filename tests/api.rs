@@ -317,6 +317,7 @@ fn calibrate_and_restore_write_the_bytes_of_the_command_line() {
         flat: Some(read("flat.tif")),
         offset: -3,
         hot: Some(100),
+        ..Calibration::default()
     };
     let calibrate = Operations::new().calibrate(calibration).expect("frames");
     let verb = [

@@ -246,6 +246,37 @@ fn three_by_two_by_hand() {
     assert_eq!(on_cpu(&op, &p), grey([[99, 101], [100, 105]]));
 }
 
+/// By hand, 3 × 2: the flat field loses the bias, the image the dark frame; without a dark frame the image loses the bias.
+#[test]
+fn a_bias_frame_by_hand() {
+    let p = grey([[110, 210, 310], [10, 60, 5]]);
+    let bias = grey([[10, 10, 10], [10, 10, 10]]);
+    let dark = grey([[20, 20, 20], [20, 20, 20]]);
+    // f − b: 100, 200, 300; 290, 0, 10: a mean of 150.
+    let flat = grey([[110, 210, 310], [300, 10, 20]]);
+    let with = |dark: Option<&Image>, flat: Option<&Image>| {
+        let framed = |image: Option<&Image>| image.and_then(|image| frame(image.clone(), false));
+        let op = Calibrate::with_bias(framed(Some(&bias)), framed(dark), framed(flat), 100, None);
+        on_cpu(&op.unwrap(), &p)
+    };
+    // 90·150/100, 190·150/200 = 142.5, 290·150/300; −10·150/290 = −5.2, 40·150, −15·150/10.
+    assert_eq!(
+        with(Some(&dark), Some(&flat)),
+        grey([[235, 243, 245], [95, 6100, 0]])
+    );
+    assert_eq!(
+        with(None, Some(&flat)),
+        grey([[250, 250, 250], [100, 7600, 25]])
+    );
+    assert_eq!(with(None, None), grey([[200, 300, 400], [100, 150, 95]]));
+    let tall = frame(grey([[1], [2]]), false);
+    let error = Calibrate::with_bias(tall, frame(dark, false), None, 0, None).unwrap_err();
+    assert!(
+        error.to_string().contains("the frames must have"),
+        "{error}"
+    );
+}
+
 /// Hot pixels by hand: the middle of 3 × 3, and a corner with three neighbours.
 #[test]
 fn hot_pixels_by_hand() {
@@ -343,6 +374,12 @@ fn the_verb() {
     assert_eq!(both, [vec![199, 133], vec![0, 1]]);
     go(&[&frames[..], &["in/a.tif", "one.tif", "--offset", "5"]].concat());
     assert_eq!(words16(&read("one.tif")), [204, 138]);
+    // A bias of 4, 5: f − b 56, 155, a mean of 105.5. 100·105.5/56 = 188.4; 199·105.5/155 = 135.4.
+    fs::write(place.path().join("bias.tif"), tif([4, 5])).unwrap();
+    go(&[&frames[..], &["--bias", "bias.tif", "in/a.tif", "b.tif"]].concat());
+    assert_eq!(words16(&read("b.tif")), [188, 135]);
+    go(&["--bias", "bias.tif", "in/a.tif", "b1.tif"]);
+    assert_eq!(words16(&read("b1.tif")), [106, 205]);
     // Done before; and again with another frame.
     go(&[&frames[..], &["in", "out", "--resume"]].concat());
     let first = read("out/a.tif");

@@ -289,6 +289,7 @@ pub fn calibrate<'py>(
             flat: frame(&flat)?,
             offset,
             hot,
+            ..Calibration::default()
         };
         Operations::new().calibrate(calibration)
     })?;

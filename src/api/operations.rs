@@ -473,6 +473,9 @@ impl Normalize {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
+    /// The bias frame, which the dark frame and the flat field still contain: it is subtracted from the flat field in place of
+    /// the dark frame, and from the image if there is no dark frame.
+    pub bias: Option<Image>,
     /// The dark frame, which is subtracted.
     pub dark: Option<Image>,
     /// The flat field: images are divided by it (minus the dark frame) and multiplied by its mean, for each channel.
@@ -486,6 +489,7 @@ pub struct Calibration {
 impl Calibration {
     fn operation(self) -> Result<Calibrate> {
         let Calibration {
+            bias,
             dark,
             flat,
             offset,
@@ -514,11 +518,10 @@ impl Calibration {
                 signed: page.metadata.signed,
             }))
         };
-        let (dark, flat) = (
-            frame(dark, "the dark frame")?,
-            frame(flat, "the flat field")?,
-        );
-        Calibrate::new(dark, flat, offset, hot).map_err(Error::new)
+        let bias = frame(bias, "the bias frame")?;
+        let dark = frame(dark, "the dark frame")?;
+        let flat = frame(flat, "the flat field")?;
+        Calibrate::with_bias(bias, dark, flat, offset, hot).map_err(Error::new)
     }
 }
 

@@ -3,7 +3,8 @@
 //! Exact definition, for a sample p of a colour channel, with d and f the samples of the dark frame
 //! and of the flat field at its position, q = max(f − d, 1), and m the mean of f − d over the channel:
 //! `out = clamp(⌊(p − d)·m / q + 1/2⌋ + offset)`. Without a dark frame d is the sample whose value
-//! is 0; without a flat field m / q is 1. Values below the dark frame are negative until the offset is
+//! is 0; without a flat field m / q is 1. With a bias frame, which dark and flat still contain, q and m are those of f − b, with
+//! its sample b in the place of d; without a dark frame d is b. Values below the dark frame are negative until the offset is
 //! added. Alpha does not change. With `--hot`, each of these results that exceeds the median of its neighbours
 //! by more than a threshold is then replaced by that median (`hot`).
 //!
@@ -57,9 +58,9 @@ pub struct Calibrate {
     /// The name of a frame, for messages.
     name: String,
     dark: Option<Image>,
-    /// max(f − d, 1) of each sample.
+    /// q of each sample.
     flat: Option<Image>,
-    /// The mean of f − d of each channel.
+    /// The mean m of each channel.
     factors: Vec<Factor>,
     offset: i32,
     hot: Option<u16>,
@@ -78,12 +79,26 @@ impl Calibrate {
         offset: i32,
         hot: Option<u16>,
     ) -> Result<Calibrate> {
-        let first = dark.as_ref().or(flat.as_ref());
+        Calibrate::with_bias(None, dark, flat, offset, hot)
+    }
+
+    /// The same with a bias frame, which the dark frame and the flat field still contain.
+    ///
+    /// # Errors
+    /// Those of `new`; the flat field must be brighter than the bias frame.
+    pub fn with_bias(
+        bias: Option<Frame>,
+        dark: Option<Frame>,
+        flat: Option<Frame>,
+        offset: i32,
+        hot: Option<u16>,
+    ) -> Result<Calibrate> {
+        let first = dark.as_ref().or(flat.as_ref()).or(bias.as_ref());
         let Frame {
             name,
             image,
             signed,
-        } = first.context("a dark frame or a flat field is required")?;
+        } = first.context("a dark frame, a bias frame or a flat field is required")?;
         let (name, shape, signed) = (name.clone(), image.shape(), *signed);
         let values = Values {
             depth: shape.depth,
@@ -93,25 +108,28 @@ impl Calibrate {
             shape.pixels() as u64 <= factors::MOST_PIXELS,
             "{name} has more than 2³⁶ pixels, too many for an exact mean"
         );
-        if let Some(flat) = &flat {
+        for frame in [&flat, &bias].into_iter().flatten() {
             ensure!(
-                (flat.image.shape(), flat.signed) == (shape, signed),
-                "{} is {}{}, but {name} is {shape}{}: dark and flat must have the same size and type",
-                flat.name,
-                flat.image.shape(),
-                sign(flat.signed),
+                (frame.image.shape(), frame.signed) == (shape, signed),
+                "{} is {}{}, but {name} is {shape}{}: the frames must have the same size and type",
+                frame.name,
+                frame.image.shape(),
+                sign(frame.signed),
                 sign(signed)
             );
         }
         let dark = dark.map(|frame| frame.image);
+        let bias = bias.map(|frame| frame.image);
         let (flat, factors) = match flat {
             Some(flat) => {
-                let (image, factors) = factors::from_flat(flat.image, dark.as_ref(), values.zero())
+                let below = bias.as_ref().or(dark.as_ref());
+                let (image, factors) = factors::from_flat(flat.image, below, values.zero())
                     .with_context(|| format!("cannot divide by {}", flat.name))?;
                 (Some(image), factors)
             }
             None => (None, vec![Factor::ONE; shape.channels]),
         };
+        let dark = dark.or(bias);
         Ok(Calibrate {
             shape,
             values,

@@ -41,9 +41,10 @@ pub(super) fn operation(
         inputs::collect(slice::from_ref(path), &all, &reading(common), None)
     };
     let collect = |path: &Option<PathBuf>| path.as_ref().map(collect).transpose();
+    let bias = collect(&frames.bias).map_err(usage)?;
     let dark = collect(&frames.dark).map_err(usage)?;
     let flat = collect(&frames.flat).map_err(usage)?;
-    let read = [&dark, &flat].into_iter().flatten();
+    let read = [&bias, &dark, &flat].into_iter().flatten();
     let read: Vec<&Path> = read
         .flat_map(|frames| &frames.items)
         .map(|frame| frame.input.as_path())
@@ -58,9 +59,10 @@ pub(super) fn operation(
         let frame = frames.map(|(path, frames)| frame(path, &frames, &files.batch, common));
         frame.transpose()
     };
+    let bias = mean(&frames.bias, bias)?;
     let dark = mean(&frames.dark, dark)?;
     let flat = mean(&frames.flat, flat)?;
-    Calibrate::new(dark, flat, frames.offset, frames.hot)
+    Calibrate::with_bias(bias, dark, flat, frames.offset, frames.hot)
 }
 
 /// Refuses options that would change images but not their frames: as the `first` operation, after the images were rotated
