@@ -12,7 +12,7 @@ use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::ops::Operation;
 use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
 use gpuimg::internals::ops::normalize::Normalize;
-use gpuimg::internals::ops::project::{Accumulator, Project, Projection, median as middle};
+use gpuimg::internals::ops::project::{Accumulator, Project, Projection, project_columns};
 use gpuimg::internals::ops::sum::Sum;
 use gpuimg::internals::ops::symmetry::Symmetry;
 use gpuimg::internals::timing::Timeline;
@@ -140,13 +140,7 @@ fn many(image: &Image, copied: Duration) {
     }
     let images: Vec<Samples> = (0..9).map(|_| image.samples().clone()).collect();
     let moved = 10.0 * bytes;
-    let time = median(|| {
-        timed(|| {
-            drop(black_box(
-                middle(&images, &mut Timeline::default()).expect("memory"),
-            ))
-        })
-    });
+    let time = median(|| timed(|| drop(black_box(middle(shape, &images).expect("memory")))));
     row(
         "project median of 9",
         time,
@@ -237,4 +231,9 @@ fn row(name: &str, time: Duration, bytes: f64, ceiling: Option<(Duration, &str)>
         seconds * 1e3,
         bytes / seconds / 1e9
     );
+}
+
+fn middle(shape: Shape, images: &[Samples]) -> Result<Samples, anyhow::Error> {
+    let median = Project::plain(Projection::Median);
+    project_columns(&median, shape, false, 0, images, &mut Timeline::default())
 }

@@ -6,9 +6,10 @@ use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, grey, image, listing, run, samples};
 use gpuimg::internals::gpu::driver::Gpu;
 use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::number;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape, Values};
 use gpuimg::internals::ops::project::{
-    Accumulator, Project, Projection, Wide, median, median_on_gpu,
+    Accumulator, Project, Projection, Wide, median_on_gpu, project_columns,
 };
 use gpuimg::internals::timing::Timeline;
 use std::fs;
@@ -36,6 +37,29 @@ fn projections() -> Vec<Project> {
     plain.into_iter().map(Project::plain).chain(sums).collect()
 }
 
+/// Every projection in floating point, and sigma-clipped means.
+fn reals_and_clipped() -> Vec<Project> {
+    let all = [
+        Projection::Sum,
+        Projection::Mean,
+        Projection::Min,
+        Projection::Max,
+        Projection::Median,
+    ];
+    let real = |how| Project {
+        to: Some(Wide::Float),
+        ..Project::plain(how)
+    };
+    let clipped = ["0.3", "1.234"].into_iter().flat_map(|sigma| {
+        [None, Some(Wide::Float)].map(|to| Project {
+            to,
+            sigma: Some(sigma.parse().unwrap()),
+            ..Project::plain(Projection::Mean)
+        })
+    });
+    all.into_iter().map(real).chain(clipped).collect()
+}
+
 /// On the CPU, or of each image whose number `on_gpu` says so on a GPU.
 fn projected(
     project: Project,
@@ -45,13 +69,13 @@ fn projected(
 ) -> Image {
     let shape = images[0].shape();
     let timeline = &mut Timeline::default();
-    if project.how == Projection::Median {
+    if project.needs_all_images(shape.depth).is_some() {
         let images: Vec<Samples> = images.iter().map(|image| image.samples().clone()).collect();
-        let middle = match gpu {
+        let projected = match gpu {
             Some((gpu, _)) => median_on_gpu(&images, gpu, timeline),
-            None => median(&images, timeline),
+            None => project_columns(&project, shape, signed, 0, &images, timeline),
         };
-        return Image::new(shape, middle.unwrap());
+        return Image::new(project.output(shape), projected.unwrap());
     }
     let known = Accumulator::new(project, shape, signed).unwrap();
     for (index, image) in images.iter().enumerate() {
@@ -126,6 +150,44 @@ fn the_cpu_gives_what_the_definition_says() {
         }
     });
     assert_eq!(cases, SERIES * 7);
+}
+
+#[test]
+fn floating_point_and_clipped_means_are_as_defined() {
+    let mut cases = 0;
+    every_series(|images, values| {
+        let reals: Vec<Image> = images.iter().map(as_reals).collect();
+        for project in reals_and_clipped() {
+            for (images, depth) in [(images, values.depth), (&reals, Depth::Float)] {
+                let values = Values { depth, ..values };
+                let expected = project.naive(images, values).unwrap();
+                let found = projected(project, images, values.signed, None);
+                assert!(
+                    found == expected,
+                    "{project:?} of {} images, {}, {values}",
+                    images.len(),
+                    images[0].shape()
+                );
+                cases += 1;
+            }
+        }
+    });
+    assert_eq!(cases, SERIES * 9 * 2);
+}
+
+/// The samples of an image as numbers that no f32 can add up exactly, some of them negative.
+fn as_reals(image: &Image) -> Image {
+    let shape = Shape {
+        depth: Depth::Float,
+        ..image.shape()
+    };
+    let real = |value: u16| (f32::from(value) - 100.0) / 3.0;
+    real_image(shape, words_of(image).into_iter().map(real))
+}
+
+fn real_image(shape: Shape, values: impl Iterator<Item = f32>) -> Image {
+    let keys: Vec<u32> = values.map(|value| number::key(value.to_bits())).collect();
+    Image::new(shape, keys.into())
 }
 
 #[test]
@@ -216,6 +278,118 @@ fn three_by_two_by_hand() {
         grey([[2, 7, 2], [3, 5, 30004]])
     );
     assert_eq!(of(Projection::Sum, std::slice::from_ref(&a)), a);
+}
+
+/// Six images of 3 × 2, by astropy.stats.sigma_clip(cenfunc="mean", stdfunc="std", maxiters=5), except that no round rejects
+/// all: astropy masks all of 0, 65535, 0, … with 0.5.
+#[test]
+fn clipped_means_by_astropy() {
+    let columns = [
+        [10, 12, 11, 13, 9, 500],
+        [0, 65535, 0, 65535, 0, 65535],
+        [7; 6],
+        [100, 101, 102, 103, 104, 150],
+        [1, 2, 3, 1000, 2000, 60000],
+        [0, 0, 0, 0, 0, 1],
+    ];
+    let images = [0, 1, 2, 3, 4, 5].map(|index| {
+        let [a, b, c, d, e, f] = columns.map(|column| column[index]);
+        grey([[a, b, c], [d, e, f]])
+    });
+    let clipped = |sigma: &str, to| {
+        let project = Project {
+            to,
+            sigma: Some(sigma.parse().unwrap()),
+            ..Project::plain(Projection::Mean)
+        };
+        projected(project, &images, false, None)
+    };
+    for (sigma, expected) in [
+        ("0.5", [[11, 32768, 7], [103, 1000, 0]]),
+        // A value at the limit is kept: each is one standard deviation from the mean of 0, 65535, 0, …
+        ("1", [[11, 32768, 7], [102, 2, 0]]),
+        ("1.5", [[11, 32768, 7], [102, 2, 0]]),
+        ("2", [[11, 32768, 7], [102, 601, 0]]),
+        ("2.236", [[11, 32768, 7], [110, 10501, 0]]),
+        ("3", [[93, 32768, 7], [110, 10501, 0]]),
+    ] {
+        assert_eq!(clipped(sigma, None), grey(expected), "{sigma}");
+    }
+    let shape = project_shape(Depth::Float);
+    let expected = [11.0, 32767.5, 7.0, 102.0, 601.2, 0.0];
+    assert_eq!(
+        clipped("2", Some(Wide::Float)),
+        real_image(shape, expected.into_iter())
+    );
+    let expected = [92.5, 32767.5, 7.0, 110.0, 10501.0, 0.166_666_67];
+    assert_eq!(
+        clipped("3", Some(Wide::Float)),
+        real_image(shape, expected.into_iter())
+    );
+}
+
+fn project_shape(depth: Depth) -> Shape {
+    Shape::checked(3, 2, 1, depth).unwrap()
+}
+
+/// Five images of 3 × 2 in floating point, by NumPy in float64 and astropy.
+#[test]
+fn floating_point_by_numpy() {
+    let tiny = f32::from_bits(1);
+    let columns = [
+        [1.5, 2.25, -3.0, 1e6, 2.0],
+        [0.1, 0.2, 0.3, 0.4, 0.5],
+        [1e-40, -1e-40, 0.0, tiny, 2e-38],
+        [3.3e38, 3.3e38, 3.3e38, -1.0, -2.0],
+        [-0.5, -0.25, -0.125, 8.0, 9.0],
+        [1.0, 1.0, 1.0, 1.0, 1.0 + f32::EPSILON],
+    ];
+    let shape = project_shape(Depth::Float);
+    let images: Vec<Image> = (0..5)
+        .map(|index| real_image(shape, columns.iter().map(|column| column[index])))
+        .collect();
+    let of = |project, count: usize, expected: [f32; 6]| {
+        let found = projected(project, &images[..count], false, None);
+        assert_eq!(
+            found,
+            real_image(shape, expected.into_iter()),
+            "{project:?}"
+        );
+    };
+    let mean = Project::plain(Projection::Mean);
+    let means = [200_000.55, 0.3, 4.000_001e-39, 1.98e38, 3.225, 1.0];
+    of(mean, 5, means);
+    of(
+        Project::plain(Projection::Min),
+        5,
+        [-3.0, 0.1, -1e-40, -2.0, -0.5, 1.0],
+    );
+    of(
+        Project::plain(Projection::Max),
+        5,
+        [1e6, 0.5, 2e-38, 3.3e38, 9.0, 1.0 + f32::EPSILON],
+    );
+    let median = Project::plain(Projection::Median);
+    of(median, 5, [2.0, 0.3, tiny, 3.3e38, -0.125, 1.0]);
+    of(median, 4, [1.875, 0.25, 0.0, 3.3e38, -0.1875, 1.0]);
+    let clipped = |sigma: &str| Project {
+        sigma: Some(sigma.parse().unwrap()),
+        ..mean
+    };
+    of(clipped("1"), 5, [2.0, 0.3, 0.0, 3.3e38, -0.25, 1.0]);
+    of(clipped("1.9"), 5, [0.6875, 0.3, 0.0, 1.98e38, 3.225, 1.0]);
+    of(clipped("3"), 5, means);
+    let samples: Vec<Samples> = images.iter().map(|image| image.samples().clone()).collect();
+    let sum = Project::plain(Projection::Sum);
+    let timeline = &mut Timeline::default();
+    let error = project_columns(&sum, shape, false, 0, &samples, timeline).unwrap_err();
+    assert!(error.to_string().contains("use project mean"), "{error}");
+    let sums = project_columns(&sum, shape, false, 0, &samples[3..], timeline).unwrap();
+    let expected = [1_000_002.0, 0.9, 2e-38 + tiny, -3.0, 17.0, 2.0];
+    assert_eq!(
+        Image::new(shape, sums),
+        real_image(shape, expected.into_iter())
+    );
 }
 
 /// A sum is exact or refused; clamped; scaled so that the largest becomes the largest value; or of 16
@@ -349,9 +523,13 @@ fn as_many_images_as_there_may_be() {
     let many = vec![white.clone(); 65_535];
     assert_eq!(projected(mean, &many, false, None), white);
     let ramp: Vec<Samples> = (0..65_535u16).rev().map(|v| vec![v].into()).collect();
-    assert_eq!(median(&ramp, timeline).unwrap(), vec![32767u16].into());
-    assert_eq!(median(&ramp[1..], timeline).unwrap(), vec![32767u16].into());
-    assert!(median(&vec![ramp[0].clone(); 65_536], timeline).is_err());
+    let mut median = |images: &[Samples]| {
+        let median = Project::plain(Projection::Median);
+        project_columns(&median, shape, false, 0, images, timeline)
+    };
+    assert_eq!(median(&ramp).unwrap(), vec![32767u16].into());
+    assert_eq!(median(&ramp[1..]).unwrap(), vec![32767u16].into());
+    assert!(median(&vec![ramp[0].clone(); 65_536]).is_err());
 }
 
 const A: &[u8] = b"P5 3 1 255\n\x00\x0a\xff";
@@ -797,6 +975,133 @@ fn images_that_differ_are_refused() {
         samples(vec![1], Depth::Eight),
         samples(vec![1], Depth::Sixteen),
     ];
-    assert!(median(&both, &mut Timeline::default()).is_err());
-    assert!(median(&[], &mut Timeline::default()).is_err());
+    let median = |images: &[Samples]| {
+        let median = Project::plain(Projection::Median);
+        project_columns(&median, shape, false, 0, images, &mut Timeline::default())
+    };
+    assert!(median(&both).is_err());
+    assert!(median(&[]).is_err());
+}
+
+fn f32_npy(values: [f32; 2]) -> Vec<u8> {
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";
+    let mut file = b"\x93NUMPY\x01\0".to_vec();
+    let padded = format!("{header:<117}\n");
+    file.extend((padded.len() as u16).to_le_bytes());
+    file.extend(padded.bytes());
+    file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    file
+}
+
+/// Folders of floating-point files, in order, also in ranges; `--to f32` of whole numbers with sign; NaN; what is refused.
+#[test]
+fn the_verb_in_floating_point() {
+    let tif = |values: [i16; 2]| {
+        let image = crate::support::contract::grey(2, values.map(|value| value as u16));
+        Build::default().tag(339, 3, &[2]).file(&image)
+    };
+    let place = folder(&[
+        ("f/1.npy", &f32_npy([1e8, 1.0])),
+        ("f/2.npy", &f32_npy([-1e8, 2.0])),
+        ("f/3.npy", &f32_npy([0.25, 4.5])),
+        ("i/1.tif", &tif([-100, 1])),
+        ("i/2.tif", &tif([1, 2])),
+        ("nan.npy", &f32_npy([f32::NAN, 7.0])),
+    ]);
+    let go = |args: &[&str]| {
+        let out = run(place.path(), &[&["project"], args].concat(), &[]);
+        assert_eq!(out.code, 0, "{args:?}: {}", out.stderr);
+    };
+    let values = |name: &str| -> [f32; 2] {
+        let file = fs::read(place.path().join(name)).unwrap();
+        let data = &file[file.len() - 8..];
+        [0, 4].map(|at| f32::from_le_bytes(data[at..at + 4].try_into().unwrap()))
+    };
+    // 0.25 is lost in f32, and kept in the doubles in which sums are added.
+    go(&["sum", "f", "sum.npy"]);
+    assert_eq!(values("sum.npy"), [0.25, 7.5]);
+    go(&["mean", "f", "mean.npy"]);
+    assert_eq!(values("mean.npy"), [0.25 / 3.0, 2.5]);
+    go(&["median", "f", "median.npy"]);
+    assert_eq!(values("median.npy"), [0.25, 2.0]);
+    go(&["mean", "--sigma", "1", "f", "clipped.npy"]);
+    assert_eq!(values("clipped.npy"), [0.25, 2.0]);
+    go(&["mean", "--to", "f32", "i", "i.npy"]);
+    assert_eq!(values("i.npy"), [-49.5, 1.5]);
+    go(&["median", "--to", "f32", "i", "im.npy"]);
+    assert_eq!(values("im.npy"), [-49.5, 1.5]);
+    go(&["mean", "--nan", "3", "f/1.npy", "nan.npy", "n.npy"]);
+    assert_eq!(values("n.npy"), [50_000_001.5, 4.0]);
+    let before = listing(place.path());
+    for (code, args, told) in [
+        (
+            1,
+            &["mean", "nan.npy", "f/1.npy", "o.npy"][..],
+            "1 of its samples is NaN or infinite (use --nan",
+        ),
+        (1, &["mean", "f", "i", "o.npy"], "cannot project"),
+        (
+            1,
+            &["sum", "--to", "16", "f", "o.npy"],
+            "so have their sums",
+        ),
+        (1, &["mean", "f", "o.png"], "cannot write o.png"),
+        (2, &["mean", "--to", "16", "f", "o.npy"], "is for sums"),
+        (
+            2,
+            &["max", "--sigma", "2", "f", "o.npy"],
+            "--sigma is for means",
+        ),
+        (2, &["mean", "--sigma", "0", "f", "o.npy"], "0.001 to 100"),
+        (
+            2,
+            &["sum", "--to", "f32", "--scale", "i", "o.npy"],
+            "remove --saturate and --scale",
+        ),
+        (
+            2,
+            &["mean", "--sigma", "3", "i", "o.partial", "--partial"],
+            "a sigma-clipped mean needs all images at once",
+        ),
+        (
+            1,
+            &["mean", "f", "o.partial", "--partial"],
+            "floating-point images are added in their order",
+        ),
+    ] {
+        let out = run(place.path(), &[&["project"], args].concat(), &[]);
+        assert_eq!(out.code, code, "{args:?}: {}", out.stderr);
+        assert!(out.stderr.contains(told), "{args:?}: {}", out.stderr);
+        assert_eq!(listing(place.path()), before, "{args:?}");
+    }
+}
+
+/// Ranges give the bytes of the whole, with several workers and a stack that several of them read.
+#[test]
+fn little_memory_gives_the_same_in_floating_point() {
+    let shape = Shape::checked(400, 300, 1, Depth::Sixteen).unwrap();
+    let images = series(6, shape, Kind::Noise);
+    let files: Vec<(String, Vec<u8>)> = (images.iter().enumerate())
+        .map(|(index, image)| (format!("in/{index}.tif"), Build::default().file(image)))
+        .collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, file)| (&**name, &**file))
+        .collect();
+    let place = folder(&files);
+    let go = |args: &[&str]| {
+        let out = run(place.path(), &[&["project"], args].concat(), &[]);
+        assert_eq!(out.code, 0, "{args:?}: {}", out.stderr);
+        out.stderr
+    };
+    let clipped = ["mean", "--sigma", "1.5", "--to", "f32", "in"];
+    go(&[&clipped[..], &["whole.tif"]].concat());
+    let told = go(&[
+        &clipped[..],
+        &["pieces.tif", "--mem-limit", "1M", "-j", "2"],
+    ]
+    .concat());
+    assert!(told.contains("they are read 3 times"), "{told}");
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    assert!(read("whole.tif") == read("pieces.tif"));
 }

@@ -9,7 +9,7 @@ use crate::formats::memory::{FORMAT, Page};
 use crate::gpu::{Devices, Failed, Work};
 use crate::image;
 use crate::image::metadata::Diagnostics;
-use crate::ops::project::{self, Accumulator, Wide, median, median_on_gpu};
+use crate::ops::project::{self, Accumulator, Wide, median_on_gpu, project_columns};
 use crate::timing::Timeline;
 use anyhow::{Context, ensure};
 use std::path::Path;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub use crate::ops::project::Projection;
 
 /// How [`project()`] combines images: one of the projections, and for sums what happens to those that do not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Project {
     options: project::Project,
 }
@@ -167,7 +167,10 @@ fn computed(
             .collect();
         let medians = match gpu {
             Some(gpu) => median_on_gpu(&samples, gpu, &mut timeline).map_err(on_gpu)?,
-            None => median(&samples, &mut timeline)?,
+            None => {
+                let signed = page.metadata.signed;
+                project_columns(options, shape, signed, 0, &samples, &mut timeline)?
+            }
         };
         return Ok((image::Image::new(shape, medians), device_line));
     }

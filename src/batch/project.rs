@@ -2,9 +2,9 @@
 //! before pixels are read (`set`), so that an input of another type is reported at once; then
 //! the workers of a batch read the images and fold each into the result.
 //!
-//! A median needs all images at once (`median`).
+//! A median, and other projections that need all images at once, keep a range of each (`columns`).
 
-mod median;
+mod columns;
 mod partial;
 mod set;
 
@@ -185,7 +185,11 @@ impl Projecting<'_> {
             return Ok((None, outcome));
         };
         let Combined::Numbers(numbers) = set.combined else {
-            bail!("a median needs all images at once and cannot be computed in parts");
+            let reason = self.op.needs_all_images(set.first.image_type.shape.depth);
+            bail!(
+                "{}, so they cannot be projected in parts: remove --partial",
+                reason.unwrap_or("all images are needed at once")
+            );
         };
         let images = PartialImages {
             first_index: index_in_set(set.first.index),
@@ -214,8 +218,7 @@ impl Projecting<'_> {
         };
         let mut progress = Progress::new(items.items.len(), verbosity, false);
         let goes_on = self.common.reading.keep_going;
-        let (set, mut failed) =
-            Set::inspect(self.op.how, axis, items, &self.common.reading, &progress);
+        let (set, mut failed) = Set::inspect(self.op, axis, items, &self.common.reading, &progress);
         let Some(set) = set.filter(|_| failed == 0 || goes_on) else {
             return Ok((failed, Outcome::SomeFailed));
         };
@@ -232,9 +235,11 @@ impl Projecting<'_> {
                 pages <= MOST_IMAGES,
                 "cannot project {pages} images: the limit is {MOST_IMAGES}"
             );
-            let combined = match self.op.how {
-                Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
-                _ => self.accumulate(&set, &mut progress, &mut times, &mut failed),
+            let depth = set.first.image_type.shape.depth;
+            let combined = if self.op.needs_all_images(depth).is_some() {
+                self.project_columns(&set, &mut progress, &mut times, &mut failed)
+            } else {
+                self.accumulate(&set, &mut progress, &mut times, &mut failed)
             };
             let Some((combined, facts)) = combined?.filter(|_| failed == 0 || goes_on) else {
                 break;
@@ -301,7 +306,7 @@ impl Projecting<'_> {
             transferred: bytes,
             ..Work::default()
         };
-        let add = |image: Image, resources: &Resources, timeline: &mut Timeline| {
+        let add = |_: usize, image: Image, resources: &Resources, timeline: &mut Timeline| {
             let (gpu, why) = resources.devices.choose(&work, timeline)?;
             *device.lock().unwrap_or_else(PoisonError::into_inner) = why;
             match gpu {

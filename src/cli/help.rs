@@ -102,18 +102,28 @@ const GROUPS: [Group; 7] = [
 ];
 
 /// Options that mean something of their own in one verb: the verb, the option, and its text in `-h`.
-const OWN: [(&str, &str, &str); 16] = [
+const OWN: [(&str, &str, &str); 18] = [
     (
         "combine",
         "colours",
         "A colour for each channel, e.g. C1=green",
     ),
     ("calibrate", "dark", "Dark frame, or images to average"),
+    (
+        "calibrate",
+        "bias",
+        "Bias frame, which dark and flat contain",
+    ),
     ("calibrate", "flat", "Flat field, or images to average"),
     ("calibrate", "offset", "Add this to every result"),
     ("calibrate", "hot", "Replace hot pixels by a median"),
     ("project", "saturate", "Clamp sums that are too large"),
     ("project", "scale", "Scale sums to the sample type"),
+    (
+        "project",
+        "sigma",
+        "Mean without outliers beyond K deviations",
+    ),
     (
         "project",
         "axis",

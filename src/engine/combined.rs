@@ -79,6 +79,7 @@ impl CombinedImage {
         pages: usize,
     ) -> CombinedImage {
         let is_sum = how == Projection::Sum;
+        let is_wide = image.shape().depth.is_wide();
         let mut metadata = first.metadata;
         let mut diagnostics = Diagnostics::default();
         (facts.exposures).update_records(&mut metadata, is_sum, &mut diagnostics);
@@ -94,7 +95,7 @@ impl CombinedImage {
             metadata,
             diagnostics,
             metadata_bytes: first.bytes,
-            maxval: facts.maxval.filter(|_| !is_sum),
+            maxval: facts.maxval.filter(|_| !is_sum && !is_wide),
             format: first.format,
         }
     }

@@ -266,13 +266,15 @@ impl Metadata {
     /// Updates the neutral fields after a change of depth, of pages with so many channels.
     pub fn follow_depth(&mut self, from: Depth, to: Depth, channels: usize) {
         self.stretch = None;
-        // 32 bits become fewer without sign.
-        self.signed &= !from.is_wide() || to.is_wide();
+        // 32 bits become fewer without sign, and floating point has its own.
+        self.signed &= (!from.is_wide() || to.is_wide()) && !to.is_float();
         let bits = to.bits() as u8;
         // The bits that a maxval needs.
         let before =
             (self.maxval.take()).map_or(from.bits(), |most| u16::BITS - most.leading_zeros());
-        if let Some(significant) = &mut self.significant {
+        if to.is_float() {
+            self.significant = None;
+        } else if let Some(significant) = &mut self.significant {
             significant
                 .iter_mut()
                 .for_each(|channel| *channel = bits.min(*channel));

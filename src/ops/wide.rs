@@ -17,6 +17,7 @@ pub use fixed::{Fixed, Fixed64};
 use crate::image::{Depth, Image, Samples, number};
 use crate::ops::cpu;
 use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
 
 /// Samples handled together by vector code: a multiple of every channel count (1–4).
 const LANES: usize = 24;
@@ -48,6 +49,25 @@ pub fn check_finite(nonfinite: u64, nan: Option<f64>) -> Result<()> {
         nonfinite == 0 || nan.is_some(),
         "{nonfinite} of its samples {are} NaN or infinite (use --nan VALUE to replace them)"
     );
+    Ok(())
+}
+
+/// Replaces the samples that are not finite, if that is asked for.
+///
+/// # Errors
+/// The number of such samples, if they are not replaced.
+pub fn make_finite(samples: &mut [u32], nan: Option<f64>) -> Result<()> {
+    let is_finite = |sample: &u32| number::FINITE.contains(sample);
+    let finite = samples
+        .par_iter()
+        .filter(|sample| is_finite(sample))
+        .count();
+    let nonfinite = samples.len() - finite;
+    check_finite(nonfinite as u64, nan)?;
+    if let Some(replacement) = replacement(nan, Depth::Float).filter(|_| nonfinite > 0) {
+        let samples = samples.par_iter_mut().filter(|sample| !is_finite(sample));
+        samples.for_each(|sample| *sample = replacement as u32);
+    }
     Ok(())
 }
 

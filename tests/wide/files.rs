@@ -434,7 +434,7 @@ fn refusals_say_what_to_do() {
         ("normalize in out --across", "32-bit floating point"),
         (
             "project mean in/a.tif in/nan.tif out.tif",
-            "only 8- and 16-bit images are supported",
+            "NaN or infinite (use --nan VALUE to replace them)",
         ),
         (
             "normalize in/nan.tif out.png",

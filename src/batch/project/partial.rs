@@ -257,15 +257,16 @@ impl Partial {
 
 /// A projection with its options, for messages.
 fn description(op: &Project) -> String {
-    let options = [
-        ("--saturate", op.saturate),
-        ("--scale", op.scale),
-        ("--to 16", op.to.is_some()),
-    ];
-    let given = options.iter().filter(|(_, given)| *given);
-    let words = ["project", op.how.name()].into_iter();
-    let words = words.chain(given.map(|(option, _)| *option));
-    words.collect::<Vec<_>>().join(" ")
+    let mut words = format!("project {}", op.how.name());
+    for (option, given) in [(" --saturate", op.saturate), (" --scale", op.scale)] {
+        if given {
+            words += option;
+        }
+    }
+    if let Some(to) = op.to {
+        words += &format!(" --to {}", to.name());
+    }
+    words
 }
 
 /// The first image of the set, which must still be what it was.

@@ -9,7 +9,7 @@ use crate::engine::{Resources, page_memory};
 use crate::formats::{self, Reader, Reading};
 use crate::image::Image;
 use crate::image::metadata::{Alpha, Axis, Diagnostics, Metadata};
-use crate::ops::project::Projection;
+use crate::ops::project::Project;
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
 use crate::timing::{CodecClock, Report as Times, Timeline};
@@ -51,8 +51,8 @@ struct SelectedPages {
     in_file: usize,
 }
 
-/// Called with each image, on the worker's thread; an error ends the run.
-pub type AddImage<'a> = &'a (dyn Fn(Image, &Resources, &mut Timeline) -> Result<()> + Sync);
+/// Called with each image and its index in the set, on the worker's thread; an error ends the run.
+pub type AddImage<'a> = &'a (dyn Fn(usize, Image, &Resources, &mut Timeline) -> Result<()> + Sync);
 
 /// The pages that failed, and the metadata, of images that were read.
 #[derive(Debug, Default)]
@@ -74,6 +74,8 @@ pub struct FailedPage {
 struct PageRange {
     file: usize,
     pages: Range<usize>,
+    /// The index in the set of the file's first page.
+    first_index: usize,
 }
 
 /// The result of reading a range: the pages that failed, the time, and an error that ends the run.
@@ -88,7 +90,7 @@ impl<'a> Set<'a> {
     /// others, if there are any, and the number of those reported. Without an `axis` to project along, an input whose pages
     /// lie along several axes is reported too.
     pub fn inspect(
-        how: Projection,
+        op: &Project,
         axis: Option<Axis>,
         items: &'a Items,
         reading: &Reading,
@@ -103,7 +105,7 @@ impl<'a> Set<'a> {
         let inspected: Vec<Result<(ImageType, usize)>> = items
             .items
             .par_iter()
-            .map(|item| inspect(item, axis, &reading, &passes).with_context(|| unread(item)))
+            .map(|item| inspect(op, item, axis, &reading, &passes).with_context(|| unread(item)))
             .collect();
         let (mut set, mut failed) = (None::<Set>, items.unread.len());
         for unread in &items.unread {
@@ -115,7 +117,7 @@ impl<'a> Set<'a> {
                 Some(set) if set.first.image_type != image_type => Err(anyhow!(
                     "cannot project {} ({}): it is {image_type}, but {} is {}",
                     item.input.shown(),
-                    how.name(),
+                    op.how.name(),
                     set.first.path.shown(),
                     set.first.image_type
                 )),
@@ -224,15 +226,16 @@ impl<'a> Set<'a> {
     ) -> Result<Read> {
         // A few files of many pages are divided, so that every worker has some.
         let divisor = (2 * workers.jobs).div_ceil(self.files.len());
-        let ranges: Vec<PageRange> = (self.files.iter().enumerate())
-            .flat_map(|(index, file)| {
-                let each = file.pages.div_ceil(divisor).max(1);
-                (0..file.pages).step_by(each).map(move |start| PageRange {
-                    file: index,
-                    pages: start..(start + each).min(file.pages),
-                })
-            })
-            .collect();
+        let (mut ranges, mut first_index) = (Vec::new(), 0);
+        for (index, file) in self.files.iter().enumerate() {
+            let each = file.pages.div_ceil(divisor).max(1);
+            ranges.extend((0..file.pages).step_by(each).map(|start| PageRange {
+                file: index,
+                pages: start..(start + each).min(file.pages),
+                first_index,
+            }));
+            first_index += file.pages;
+        }
         let facts = Mutex::new(None::<Facts>);
         let mut left: Vec<usize> = self.files.iter().map(|file| file.pages).collect();
         let (mut read, mut fatal) = (Read::default(), None);
@@ -331,7 +334,8 @@ impl<'a> Set<'a> {
             let mut known = facts.lock().unwrap_or_else(PoisonError::into_inner);
             *known = Some((*known).map_or(facts_of_page, |known| known.join(&facts_of_page)));
             drop(known);
-            if let Err(error) = add(image, resources, &mut done.timeline) {
+            let index = range.first_index + page;
+            if let Err(error) = add(index, image, resources, &mut done.timeline) {
                 let failed = || format!("cannot project {}", item.input.shown());
                 done.fatal = Some(error.context(failed()));
                 return done;
@@ -377,6 +381,7 @@ fn open(item: &Item) -> Result<Source> {
 
 /// The type that all pages of a file share, and how many there are.
 fn inspect(
+    op: &Project,
     item: &Item,
     axis: Option<Axis>,
     reading: &Reading,
@@ -397,11 +402,7 @@ fn inspect(
         reader.turn_to(index)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
         let image_type = ImageType::from_page(reader.shape(), &metadata);
-        let depth = image_type.shape.depth;
-        ensure!(
-            !depth.is_wide(),
-            "its samples have {depth}: only 8- and 16-bit images are supported (normalize --range converts them to 16 bits with one range for all)"
-        );
+        op.check_depth(image_type.shape.depth)?;
         ensure!(
             metadata.alpha != Alpha::Black,
             "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"

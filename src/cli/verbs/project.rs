@@ -8,8 +8,9 @@ use crate::batch::{inputs, output_paths};
 use crate::engine::options::Common;
 use crate::engine::{CombinedImage, Destination};
 use crate::formats::{Format, format};
+use crate::image::Depth;
 use crate::image::metadata::Metadata;
-use crate::ops::project::{Project, Projection};
+use crate::ops::project::Project;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
@@ -26,7 +27,7 @@ pub(super) const PARTIAL: &str = "partial";
 pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     op.check().map_err(usage)?;
     let (output, paths) = files.paths.split_last().context("no output given")?;
-    let to = destination(op.how, files, paths, output).map_err(usage)?;
+    let to = destination(op, files, paths, output).map_err(usage)?;
     let options = files.batch();
     let mut items =
         inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?;
@@ -59,11 +60,12 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     }
     let mut first = None;
     let check = |candidate: &First| {
+        let shape = op.output(candidate.image_type.shape);
         let metadata = Metadata {
             maxval: None,
+            signed: candidate.metadata.signed && !shape.depth.is_float(),
             ..candidate.metadata.clone()
         };
-        let shape = op.output(candidate.image_type.shape);
         let format = to.format.unwrap_or(candidate.format);
         first = Some(candidate.clone());
         format::check(format, &shape, &metadata)
@@ -143,7 +145,7 @@ pub(super) fn named_format(
 /// # Errors
 /// Wrong usage.
 fn destination(
-    how: Projection,
+    op: &Project,
     files: &Gathered,
     inputs: &[PathBuf],
     output: &Path,
@@ -172,10 +174,9 @@ fn destination(
             files.format.is_none(),
             "--partial does not write an image: remove --format"
         );
-        ensure!(
-            how != Projection::Median,
-            "a median needs all images at once and cannot be computed in parts"
-        );
+        if let Some(reason) = op.needs_all_images(Depth::Sixteen) {
+            bail!("{reason} and cannot be computed in parts");
+        }
     }
     let format = if files.partial {
         None

@@ -50,13 +50,16 @@ impl Accumulator {
     /// For images of this shape and type of samples.
     ///
     /// # Errors
-    /// A median, which cannot be accumulated.
+    /// Samples that cannot be projected, and a projection that needs all images at once.
     pub fn new(project: Project, shape: Shape, signed: bool) -> Result<Accumulator> {
+        project.check_depth(shape.depth)?;
+        if let Some(reason) = project.needs_all_images(shape.depth) {
+            bail!(reason);
+        }
         let fold = match project.how {
-            Projection::Sum | Projection::Mean => Fold::Add,
             Projection::Min => Fold::Lower,
             Projection::Max => Fold::Raise,
-            Projection::Median => bail!("a median needs all images at once"),
+            Projection::Sum | Projection::Mean | Projection::Median => Fold::Add,
         };
         let chunk = |start: usize| {
             let samples = CHUNK.min(shape.samples() - start);

@@ -1,6 +1,7 @@
 //! The result of an accumulator: means, sums that fit, or the samples as they are.
 
 use super::accumulate::{CHUNK, Fold};
+use super::float::{self, Whole};
 use super::{Accumulator, Projection, alpha_steps, is_alpha};
 use crate::image::simd::per_level;
 use crate::image::{Depth, Image, Samples, Values, number};
@@ -28,7 +29,11 @@ impl Accumulator {
             .map(|chunk| chunk.unwrap_or_else(PoisonError::into_inner))
             .collect();
         if let Samples::U32(wide) = &mut out {
-            self.convert_to_wide(&chunks, wide);
+            if to.depth == Depth::Float {
+                self.convert_to_reals(&chunks, wide);
+            } else {
+                self.convert_to_wide(&chunks, wide);
+            }
             return Ok(Image::new(to, out));
         }
         let fit = match self.project.how {
@@ -52,6 +57,30 @@ impl Accumulator {
             });
         });
         Ok(Image::new(to, out))
+    }
+
+    /// Numbers in floating point.
+    fn convert_to_reals(&self, chunks: &[Vec<u32>], out: &mut [u32]) {
+        let whole = Whole::new(self.shape, self.values.signed);
+        let images = self.images() as f64;
+        let pairs = out.par_chunks_mut(CHUNK).zip(chunks).enumerate();
+        pairs.for_each(|(index, (out, known))| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let place = index * CHUNK + i;
+                let value = match (self.fold, self.shape.depth) {
+                    (Fold::Add, _) => whole.total(self.project.how, place, known[i].into(), images),
+                    (_, Depth::Eight) => {
+                        let known: &[u8] = bytemuck::cast_slice(known);
+                        whole.mean(place, known[i].into(), 1.0)
+                    }
+                    _ => {
+                        let known: &[u16] = bytemuck::cast_slice(known);
+                        whole.mean(place, known[i].into(), 1.0)
+                    }
+                };
+                *out = float::sample(value);
+            }
+        });
     }
 
     /// Sums as samples of 32 bits, which have room for all.

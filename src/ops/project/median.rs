@@ -2,8 +2,8 @@
 //! sample of rank k, counted from 0, is the largest number with at most k samples below it. That
 //! takes 16 or 8 comparisons of each sample, without a branch, so in vector code.
 
-use super::MOST_IMAGES;
 use super::accumulate::TOO_MANY;
+use super::{MOST_IMAGES, WIDTH};
 use crate::gpu::NoMemory;
 use crate::gpu::driver::Gpu;
 use crate::gpu::launch::project::Median;
@@ -12,35 +12,17 @@ use crate::image::{Depth, Samples, Shape};
 use crate::ops::cpu::Sample;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
-use rayon::prelude::*;
-
-/// Pixels whose medians are computed together: their samples in 256 images fit into a
-/// level-1 cache.
-const WIDTH: usize = 64;
 
 /// Bytes of samples that a GPU gets at a time.
 const ON_GPU: usize = 256 << 20;
 
-/// The median of the samples at each index, on all cores. All of `images` have the same number of samples and the same
-/// depth.
+/// The median of the samples at each index, on a GPU, in ranges of samples that fit in its memory. All of `images` have the same
+/// number of samples and the same depth.
 ///
 /// # Errors
-/// No image or too many, and images that differ.
-pub fn median(images: &[Samples], timeline: &mut Timeline) -> Result<Samples> {
-    let (depth, len) = sample_type(images)?;
-    let bytes = (images.len() * len * depth.bytes()) as u64;
-    timeline.host("median", bytes, || match depth {
-        Depth::Eight => Ok(on_cores(&as_bytes_of_each(images), len).into()),
-        _ => Ok(on_cores(&as_words_of_each(images), len).into()),
-    })
-}
-
-/// The same on a GPU, in ranges of samples that fit in its memory.
-///
-/// # Errors
-/// Those of `median`, and the GPU's.
+/// No image or too many, images that differ, and the GPU's.
 pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> Result<Samples> {
-    let (depth, len) = sample_type(images)?;
+    let (depth, len) = check_images(images)?;
     let mut out = Samples::any(&Shape {
         width: len,
         height: 1,
@@ -83,7 +65,7 @@ pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> 
 }
 
 /// The depth of all images, and how many samples each has.
-fn sample_type(images: &[Samples]) -> Result<(Depth, usize)> {
+pub(super) fn check_images(images: &[Samples]) -> Result<(Depth, usize)> {
     let first = images.first().context("no images to project")?;
     ensure!(images.len() <= MOST_IMAGES, TOO_MANY);
     let layout = |image: &Samples| (image.sample_bytes(), image.len());
@@ -95,48 +77,18 @@ fn sample_type(images: &[Samples]) -> Result<(Depth, usize)> {
     let depth = match first {
         Samples::U8(_) => Depth::Eight,
         Samples::U16(_) => Depth::Sixteen,
-        Samples::U32(_) | Samples::U64(_) => bail!("medians support only 8- and 16-bit samples"),
+        Samples::U32(_) => Depth::Float,
+        Samples::U64(_) => bail!("64-bit images cannot be projected"),
     };
     Ok((depth, first.len()))
-}
-
-fn as_bytes_of_each(images: &[Samples]) -> Vec<&[u8]> {
-    let bytes = images.iter().map(|image| match image {
-        Samples::U8(samples) => &samples[..],
-        _ => &[],
-    });
-    bytes.collect()
-}
-
-fn as_words_of_each(images: &[Samples]) -> Vec<&[u16]> {
-    let words = images.iter().map(|image| match image {
-        Samples::U16(samples) => &samples[..],
-        _ => &[],
-    });
-    words.collect()
-}
-
-fn on_cores<T: Sample>(images: &[&[T]], len: usize) -> Vec<T> {
-    let mut out = vec![T::ZERO; len];
-    let chunks = out.par_chunks_mut(WIDTH).enumerate();
-    chunks.for_each_init(
-        || vec![[T::ZERO; WIDTH]; images.len()],
-        |stack, (index, out)| {
-            let start = index * WIDTH;
-            for (row, image) in stack.iter_mut().zip(images) {
-                row[..out.len()].copy_from_slice(&image[start..start + out.len()]);
-            }
-            out.copy_from_slice(&middles(stack)[..out.len()]);
-        },
-    );
-    out
 }
 
 per_level! {
     highest Avx512;
 
-    /// The median at each index; at most 65535 images, so that their number fits into 16 bits.
-    fn middles[T: Sample](stack: &[[T; WIDTH]]) -> [T; WIDTH] {
+    /// The two middle samples at each index, which are the same for an odd number of images; at most 65535 images, so that
+    /// their number fits into 16 bits.
+    pub(super) fn middles[T: Sample](stack: &[[T; WIDTH]]) -> [[T; 2]; WIDTH] {
         let rank = ((stack.len() - 1) / 2) as u16;
         let mut low = [0u16; WIDTH];
         for bit in (0..8 * size_of::<T>()).rev() {
@@ -154,7 +106,7 @@ per_level! {
             }
         }
         if stack.len() % 2 == 1 {
-            return low.map(T::from_value);
+            return low.map(|low| [T::from_value(low); 2]);
         }
         let (mut at_most, mut above) = ([0u16; WIDTH], [u16::MAX; WIDTH]);
         for row in stack {
@@ -173,7 +125,7 @@ per_level! {
             } else {
                 above[i]
             };
-            T::from_value((u32::from(low) + u32::from(high)).div_ceil(2) as u16)
+            [low, high].map(T::from_value)
         })
     }
 }

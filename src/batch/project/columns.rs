@@ -1,30 +1,38 @@
-//! The median of many images, which needs all of them at once. If they do not fit in memory, it is computed
-//! for one range of samples at a time, and every input is read once for each range.
+//! Projections that need all images at once, such as the median. If the images do not fit in memory, the projection is
+//! computed for one range of samples at a time, and every input is read once for each range.
 
 use super::set::{Read, Set};
-use super::{Combined, Facts, Projecting};
+use super::{Combined, Facts, ImageType, Projecting};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::engine::Resources;
 use crate::gpu::{Choice, Devices, Failed, Work};
 use crate::image::{Image, Samples, Shape};
-use crate::ops::project::{median, median_on_gpu};
+use crate::ops::project::{median_on_gpu, project_columns};
+use crate::ops::wide::make_finite;
 use crate::os::count::{plural, size};
 use crate::timing::{Report as Times, Timeline};
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 impl Projecting<'_> {
-    /// The median of all images, for as many samples at a time as fit in memory.
-    pub(super) fn median(
+    /// The projection of all images, for as many samples at a time as fit in memory.
+    pub(super) fn project_columns(
         &self,
         set: &Set,
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
     ) -> Result<Option<(Combined, Facts)>> {
-        let shape = set.first.image_type.shape;
+        let ImageType { shape, signed, .. } = set.first.image_type;
+        let obstacle = self.op.gpu_obstacle(shape.depth);
+        if let Some(obstacle) = obstacle {
+            ensure!(
+                !matches!(self.common.device.choice, Choice::Gpu(_)),
+                "{obstacle}: remove --device gpu"
+            );
+        }
         let (samples, memory) = (shape.samples(), self.options.memory());
         let each = (set.pages() * shape.depth.bytes()) as u64;
         // The other half is for the images that are being decoded.
@@ -42,19 +50,27 @@ impl Projecting<'_> {
             ));
         }
         let workers = self.workers(Choice::Cpu, memory / 2);
-        let devices = Devices::new(self.common.device.choice);
-        let mut out = Samples::any(&shape)?;
+        let devices = match obstacle {
+            Some(_) => Devices::new(Choice::Cpu),
+            None => Devices::new(self.common.device.choice),
+        };
+        let mut out = Samples::any(&self.op.output(shape))?;
         let mut first: Option<Read> = None;
         for (pass, range) in ranges.into_iter().enumerate() {
             let stack = Mutex::new(Vec::new());
-            let keep = |image: Image, _: &Resources, _: &mut Timeline| {
+            let keep = |index: usize, mut image: Image, _: &Resources, _: &mut Timeline| {
+                if let Samples::U32(samples) = image.samples_mut() {
+                    make_finite(samples, self.op.nan)?;
+                }
                 let samples = sample_range(image, &shape, &range)?;
                 let mut stack = stack.lock().unwrap_or_else(PoisonError::into_inner);
-                stack.push(samples);
+                stack.push((index, samples));
                 Ok(())
             };
             let read = set.read(&workers, &mut *progress, pass == 0, times, &keep)?;
-            let stack = stack.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let mut stack = stack.into_inner().unwrap_or_else(PoisonError::into_inner);
+            stack.sort_unstable_by_key(|(index, _)| *index);
+            let stack: Vec<Samples> = stack.into_iter().map(|(_, samples)| samples).collect();
             match &first {
                 None => {
                     *failed += read.failed.len();
@@ -73,27 +89,33 @@ impl Projecting<'_> {
                 ..Work::default()
             };
             let (gpu, why) = devices.choose(&work, &mut timeline)?;
-            let medians = match gpu {
+            let on_cores = |timeline: &mut Timeline| {
+                project_columns(self.op, shape, signed, range.start, &stack, timeline)
+            };
+            let projected = match gpu {
                 Some(gpu) => match median_on_gpu(&stack, gpu, &mut timeline) {
                     Err(error) if devices.fall_back_to_cpu() => {
                         self.report_fallback(progress, &error);
-                        median(&stack, &mut timeline)?
+                        on_cores(&mut timeline)?
                     }
                     result => {
                         result.map_err(|error| devices.unusable_if_lost(error.context(Failed)))?
                     }
                 },
-                None => median(&stack, &mut timeline)?,
+                None => on_cores(&mut timeline).with_context(|| {
+                    let images = plural(stack.len(), "image");
+                    format!("cannot project {images} ({})", self.op.how.name())
+                })?,
             };
-            let start = range.start * shape.depth.bytes();
-            let medians = medians.as_bytes();
-            out.as_bytes_mut()[start..start + medians.len()].copy_from_slice(medians);
+            let start = range.start * projected.sample_bytes();
+            let projected = projected.as_bytes();
+            out.as_bytes_mut()[start..start + projected.len()].copy_from_slice(projected);
             times.totals.add(&timeline);
             if pass == 0 {
-                self.report_device(progress, &why);
+                self.report_device(progress, obstacle.unwrap_or(&why));
             }
         }
-        let image = Image::new(shape, out);
+        let image = Image::new(self.op.output(shape), out);
         let facts = first.and_then(|read| read.facts);
         Ok(facts.map(|facts| (Combined::Image(image), facts)))
     }
