@@ -329,6 +329,10 @@ fn frames_that_cannot_be() {
     let error = format!("{:#}", told(dark(), frame(grey([[9], [9], [9]]), false)));
     assert!(error.contains("1×3 grey"), "{error}");
     told(dark(), frame(grey([[9, 9, 9]]), true));
+    let float = Shape::checked(3, 1, 1, Depth::Float).unwrap();
+    let float = Image::new(float, vec![1u32 << 31; 3].into());
+    let error = told(frame(float, false), None).to_string();
+    assert!(error.contains("frames have 8 or 16 bits"), "{error}");
     told(None, None);
 }
 

@@ -105,6 +105,11 @@ impl Calibrate {
             signed,
         };
         ensure!(
+            !shape.depth.is_wide(),
+            "{name} has samples of {}: frames have 8 or 16 bits",
+            shape.depth
+        );
+        ensure!(
             shape.pixels() as u64 <= factors::MOST_PIXELS,
             "{name} has more than 2³⁶ pixels, too many for an exact mean"
         );
