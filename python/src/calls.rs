@@ -22,6 +22,7 @@ const FILE: usize = usize::MAX;
 pub struct Reading {
     page: Option<usize>,
     axes: Option<String>,
+    level: usize,
     max_pixels: Option<u64>,
     keep_going: bool,
     raw: Option<String>,
@@ -30,7 +31,7 @@ pub struct Reading {
 impl Reading {
     /// The options of the library.
     pub fn options(&self) -> PyResult<ReadOptions> {
-        let mut options = ReadOptions::new();
+        let mut options = ReadOptions::new().level(self.level);
         if let Some(page) = self.page {
             options = options.pages(&page.to_string()).or_raise()?;
         }
@@ -270,6 +271,7 @@ pub fn apply<'py>(
 pub fn calibrate<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
+    bias: Option<Bound<'py, PyAny>>,
     dark: Option<Bound<'py, PyAny>>,
     flat: Option<Bound<'py, PyAny>>,
     offset: i32,
@@ -279,17 +281,18 @@ pub fn calibrate<'py>(
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let input = |frame: Option<Bound<'py, PyAny>>| frame.map(|it| Input::new(&it)).transpose();
-    let (dark, flat) = (input(dark)?, input(flat)?);
-    let bytes = dark.as_ref().or(flat.as_ref()).map_or(0, Input::bytes);
+    let (bias, dark, flat) = (input(bias)?, input(dark)?, input(flat)?);
+    let some_frame = bias.as_ref().or(dark.as_ref()).or(flat.as_ref());
+    let bytes = some_frame.map_or(0, Input::bytes);
     let operations = runtime::run(py, bytes, || {
         // Copies, since `out` may be one of them.
         let frame = |frame: &Option<Input>| frame.as_ref().map(Input::copy).transpose();
         let calibration = Calibration {
+            bias: frame(&bias)?,
             dark: frame(&dark)?,
             flat: frame(&flat)?,
             offset,
             hot,
-            ..Calibration::default()
         };
         Operations::new().calibrate(calibration)
     })?;

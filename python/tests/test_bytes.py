@@ -99,11 +99,15 @@ def test_restore_gives_the_bytes_of_the_program(folder, program):
 def test_calibrate_gives_the_bytes_of_the_program(folder, program):
     image, dark, flat = (array("uint16", (8, height + 9, 3)) // 3 for height in range(3))
     image, dark, flat = image[:, :9], dark[:, :9] // 50, flat[:, :9] + 1000
-    for name, frame in (("in", image), ("dark", dark), ("flat", flat)):
+    bias = dark // 3
+    for name, frame in (("in", image), ("bias", bias), ("dark", dark), ("flat", flat)):
         gpuimg.write(f"{name}.tif", frame)
     program("calibrate", "--dark", "dark.tif", "--flat", "flat.tif", "--offset", "7", "in.tif", "out.tif")
     result = gpuimg.calibrate(image, dark=dark, flat=gpuimg.read("flat.tif"), offset=7)
     assert numpy.asarray(result).tobytes() == numpy.asarray(gpuimg.read("out.tif")).tobytes()
+    program("calibrate", "--bias", "bias.tif", "--flat", "flat.tif", "in.tif", "biased.tif")
+    result = gpuimg.calibrate(image, bias=bias, flat=flat)
+    assert numpy.asarray(result).tobytes() == numpy.asarray(gpuimg.read("biased.tif")).tobytes()
 
 
 @pytest.mark.parametrize("dtype", TYPES)

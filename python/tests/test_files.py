@@ -164,3 +164,10 @@ def test_processes(folder, method):
     pathlib.Path("script.py").write_text(textwrap.dedent(SCRIPT))
     done = subprocess.run([sys.executable, "script.py", method], capture_output=True, text=True, timeout=300)
     assert done.stdout == "good\n", done.stderr
+
+
+def test_a_level_that_does_not_exist_is_refused(folder):
+    gpuimg.write("one.png", numpy.zeros((3, 2), "uint16"))
+    assert gpuimg.read("one.png", level=0).shape == (3, 2)
+    with pytest.raises(gpuimg.Error, match="it has no level 1"):
+        gpuimg.read("one.png", level=1)

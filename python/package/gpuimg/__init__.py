@@ -95,11 +95,12 @@ __all__ += _verbs.__all__
 def _reading(
     page: int | None = None,
     axes: str | None = None,
+    level: int = 0,
     max_pixels: int | None = None,
     keep_going: bool = False,
     raw: str | None = None,
 ) -> dict[str, Any]:
-    return {"page": page, "axes": axes, "max_pixels": max_pixels, "keep_going": keep_going, "raw": raw}
+    return {"page": page, "axes": axes, "level": level, "max_pixels": max_pixels, "keep_going": keep_going, "raw": raw}
 
 
 def _writing(
@@ -122,6 +123,7 @@ def read(
     *,
     page: int | None = None,
     axes: str | None = None,
+    level: int = 0,
     dtype: Any = None,
     max_pixels: int | None = None,
     keep_going: bool = False,
@@ -133,24 +135,26 @@ def read(
         page: the page of a stack, counted from 1 as on the command line; the first one without it.
         axes: the position of the page on the axes of a stack, as in "C=1,Z=3".
         dtype: convert the samples to a type that holds every value: "float32", or "int32" for "uint16".
+        level: a level of a pyramid (OME-Zarr); 0 is the full size.
         max_pixels: refuse images with more pixels, before memory is allocated.
         keep_going: read damaged files as far as possible; the other samples are 0, and `Image.damage` has the damage.
         raw: read a file without a header, as in "640x480:u16le".
     """
-    return _read(path, _reading(page, axes, max_pixels, keep_going, raw), _dtype_name(dtype))
+    return _read(path, _reading(page, axes, level, max_pixels, keep_going, raw), _dtype_name(dtype))
 
 
 def read_pages(
     path: Path,
     *,
     axes: str | None = None,
+    level: int = 0,
     dtype: Any = None,
     max_pixels: int | None = None,
     keep_going: bool = False,
     raw: str | None = None,
 ) -> list[Image]:
     """Read all pages of a stack. Options as for `read`. All verbs and `write` take the list."""
-    return _pages(path, _reading(None, axes, max_pixels, keep_going, raw), _dtype_name(dtype))
+    return _pages(path, _reading(None, axes, level, max_pixels, keep_going, raw), _dtype_name(dtype))
 
 
 def decode(
@@ -164,7 +168,7 @@ def decode(
     raw: str | None = None,
 ) -> Image:
     """Decode the bytes of an image file (bytes, bytearray, memoryview). Options as for `read`."""
-    return _decode(data, _reading(page, axes, max_pixels, keep_going, raw), _dtype_name(dtype))
+    return _decode(data, _reading(page, axes, 0, max_pixels, keep_going, raw), _dtype_name(dtype))
 
 
 def write(
@@ -241,6 +245,7 @@ def run(
 def calibrate(
     image: Any,
     *,
+    bias: Any = None,
     dark: Any = None,
     flat: Any = None,
     offset: int = 0,
@@ -253,12 +258,14 @@ def calibrate(
 
     Args:
         image: an Image or an array of 8 or 16 bits; a list for a stack.
+        bias: the bias frame, which `dark` and `flat` still contain: it is subtracted from `flat` in place of `dark`, and from
+            the image if there is no dark frame.
         dark: the dark frame, an image of the same shape and dtype, which is subtracted.
         flat: the flat field: images are divided by it (minus the dark frame) and multiplied by its mean, for each channel.
         offset: added to every result, so that samples below the dark frame are not clamped to 0; −65535 to 65535.
         hot: replaces each sample that exceeds the median of its 8 neighbours by more than this with that median.
     """
-    result: Image = _calibrate(image, dark, flat, offset, hot, _dtype_name(dtype), device, out)
+    result: Image = _calibrate(image, bias, dark, flat, offset, hot, _dtype_name(dtype), device, out)
     return result
 
 
@@ -317,6 +324,7 @@ def stream(
     device: str = "auto",
     page: int | None = None,
     axes: str | None = None,
+    level: int = 0,
     max_pixels: int | None = None,
     keep_going: bool = False,
     raw: str | None = None,
@@ -334,7 +342,7 @@ def stream(
         others: as for `run` and `read`.
     """
     wanted = _wanted(ops, depth, fit, auto_orient)
-    reading = _reading(page, axes, max_pixels, keep_going, raw)
+    reading = _reading(page, axes, level, max_pixels, keep_going, raw)
     return _stream(paths, wanted, reading, _dtype_name(dtype), device, batch, workers, errors)
 
 
@@ -361,6 +369,7 @@ def process(
     overwrite: bool = False,
     sync: bool = False,
     axes: str | None = None,
+    level: int = 0,
     max_pixels: int | None = None,
     keep_going: bool = False,
     raw: str | None = None,
@@ -402,7 +411,7 @@ def process(
         [inputs] if isinstance(inputs, str) or hasattr(inputs, "__fspath__") else list(inputs),
         output,
         _wanted(ops, depth, fit, auto_orient),
-        _reading(None, axes, max_pixels, keep_going, raw),
+        _reading(None, axes, level, max_pixels, keep_going, raw),
         _writing(format, png, tiff, quality, overwrite, sync),
         selection,
         device,

@@ -87,7 +87,15 @@ def apply(
     ops: str, image: Any, depth: int | None, fit: int | None, auto_orient: bool, dtype: str | None, device: str, out: Any
 ) -> Any: ...
 def calibrate(
-    image: Any, dark: Any, flat: Any, offset: int, hot: int | None, dtype: str | None, device: str, out: Any
+    image: Any,
+    bias: Any,
+    dark: Any,
+    flat: Any,
+    offset: int,
+    hot: int | None,
+    dtype: str | None,
+    device: str,
+    out: Any,
 ) -> Any: ...
 def decode(data: Any, reading: _Fields | None = None, dtype: str | None = None) -> Image: ...
 def encode(image: Any, format: str, writing: _Fields, metadata: Metadata | None) -> bytes: ...
