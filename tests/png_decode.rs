@@ -5,6 +5,8 @@ use crate::support::png::{
 };
 use crate::support::{folder, run};
 use gpuimg::internals::formats::png::decode;
+use gpuimg::internals::formats::{Reader, Reading};
+use gpuimg::internals::image::metadata::Diagnostics;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::os::Source;
 
@@ -752,4 +754,61 @@ fn a_fast_method_that_fails_is_noted_with_verbose() {
             }
         }
     }
+}
+
+/// The facts of a file, whichever way its image data were found: the metadata, the messages about them, and the image.
+#[derive(Debug, PartialEq)]
+struct Found {
+    metadata: String,
+    messages: String,
+    packed: Result<Vec<u8>, String>,
+    image: Result<Image, String>,
+}
+
+fn found(file: &[u8], read_ahead: bool) -> Found {
+    let source = Source::memory(file.to_vec());
+    let mut reader = Reader::open(&source, &Reading::default()).expect("a header");
+    if read_ahead {
+        reader.read_ahead();
+    }
+    let mut diagnostics = Diagnostics::default();
+    let metadata = reader.metadata(&mut diagnostics).expect("metadata");
+    let packed = reader.packed();
+    Found {
+        metadata: format!("{metadata:?}"),
+        messages: format!("{diagnostics:?}"),
+        packed: (packed.map(|mut packed| packed.split().1.to_vec())).map_err(|why| why.to_string()),
+        image: reader.decode().map_err(|error| format!("{error:#}")),
+    }
+}
+
+/// Before a GPU decodes a page its data are read ahead, which must change nothing: chunks after many chunks of image data, chunks
+/// between them, damage at every byte of a tail, and files that end early.
+#[test]
+fn a_page_that_was_read_ahead_is_the_same() {
+    let plain = Plain::noisy(31, 40, 16, 0);
+    let stream = zlib(&plain.scanlines(|y| (y % 5) as u8), 6);
+    let file = plain.file(stream.chunks(37));
+    let (body, end) = file.split_at(file.len() - 12);
+    let mut texts = Vec::new();
+    chunk(&mut texts, b"tEXt", b"Title\0after the image");
+    chunk(&mut texts, b"tIME", &[7, 234, 11, 25, 12, 0, 0]);
+    let tailed = [body, &texts, end].concat();
+    let first_chunk_of_data = file.windows(4).position(|word| word == b"IDAT");
+    let between = first_chunk_of_data.expect("image data") + 4 + 37 + 4;
+    let split = [&tailed[..between], &texts, &tailed[between..]].concat();
+    let mut files = vec![file.clone(), tailed.clone(), split];
+    for at in tailed.len() - texts.len() - 70..tailed.len() {
+        let mut damaged = tailed.clone();
+        damaged[at] ^= 0x11;
+        files.push(damaged);
+        files.push(tailed[..at].to_vec());
+    }
+    let mut sound = 0;
+    for (number, file) in files.iter().enumerate() {
+        let before = found(file, false);
+        assert_eq!(found(file, true), before, "file {number}");
+        sound += usize::from(before.image.is_ok() && before.packed.is_ok());
+    }
+    assert!(sound >= 2 && sound < files.len() / 2, "{sound}");
 }

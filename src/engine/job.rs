@@ -145,8 +145,10 @@ impl<'a> Job<'a> {
     where
         'a: 'p,
     {
+        // The GPU that had the page before will probably have this one.
+        let uses_gpu = self.executor.devices().opened().is_some();
         let header = input
-            .header(index, chain::first_region(self.ops))
+            .header(index, chain::first_region(self.ops), uses_gpu)
             .with_context(|| input.messages.cannot_read())?;
         self.plan_header(header, input, shared)
     }
@@ -357,11 +359,20 @@ impl Input<'_> {
 
     /// The header of the page at `index` among the selected pages, which becomes the decoder's current page.
     /// `region` is what the first operation takes of it.
-    fn header(&mut self, index: usize, region: Option<Region>) -> Result<PageHeader> {
+    /// `read_ahead`: a GPU will probably decode the page.
+    fn header(
+        &mut self,
+        index: usize,
+        region: Option<Region>,
+        read_ahead: bool,
+    ) -> Result<PageHeader> {
         self.reader.turn_to(index)?;
         let shape = self.reader.shape();
         let is_part = |region: &Region| region.is_in(&shape) && region.output(shape) != shape;
         let region = region.filter(|region| self.reader.gives_regions() && is_part(region));
+        if read_ahead && region.is_none() {
+            self.reader.read_ahead();
+        }
         let mut diagnostics = Diagnostics::default();
         let metadata = self.reader.metadata(&mut diagnostics)?;
         Ok(PageHeader {

@@ -283,6 +283,10 @@ pub trait Decoder {
         false
     }
 
+    /// Reads the compressed data of the selected page now, since a GPU will probably decode the page: `metadata` need not look
+    /// for its end in the file, and `packed` gives it.
+    fn read_ahead(&mut self) {}
+
     /// The compressed data of the selected page, checked as far as possible without inflating
     /// them; the page can still be decoded afterwards.
     ///

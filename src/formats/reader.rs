@@ -382,6 +382,13 @@ impl<'a> Reader<'a> {
         self.decoder.gives_packed() && !self.policy.accepts_damage()
     }
 
+    /// Reads the page's compressed data now, if it can be given so: a GPU will probably decode the page.
+    pub fn read_ahead(&mut self) {
+        if self.gives_packed() {
+            self.decoder.read_ahead();
+        }
+    }
+
     /// The page's compressed data; `decode` still works afterwards.
     ///
     /// # Errors

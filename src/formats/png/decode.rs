@@ -30,6 +30,7 @@ use data::ImageData;
 use header::{Colour, Prelude};
 use interlaced::Passes;
 use scanlines::ScanlineInflater;
+use std::sync::{Mutex, PoisonError};
 use unfilter::{RowLayout, Unfilterer};
 
 /// From this many bytes of image on, a second thread saves more time than it takes to start.
@@ -49,6 +50,8 @@ pub struct PngDecoder<'a> {
     data: Option<ImageData<'a>>,
     /// The shape of the decoded image: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
     shape: Shape,
+    /// The compressed data, or why there are none, if they were read ahead.
+    ahead: Mutex<Option<Result<Packed, Unsuited>>>,
 }
 
 impl<'a> PngDecoder<'a> {
@@ -62,6 +65,7 @@ impl<'a> PngDecoder<'a> {
             prelude,
             data: Some(data),
             shape,
+            ahead: Mutex::default(),
         })
     }
 }
@@ -96,7 +100,7 @@ impl Decoder for PngDecoder<'_> {
             diagnostics.warnings.push(warning.into());
         }
         let mut chunks = ChunkReader::new(self.source);
-        let after = chunks.after_image_data(self.prelude.data);
+        let after = chunks.after_image_data(self.known_image_data());
         let after = after.unwrap_or_else(|error| {
             let note = format!("the chunks after the image data cannot be read: {error:#}");
             diagnostics.notes.push(note);
@@ -137,8 +141,19 @@ impl Decoder for PngDecoder<'_> {
         true
     }
 
+    /// A file of other writers has a chunk for every 8 KiB. To find the last of them takes a read each, which together take as
+    /// long as reading the file.
+    fn read_ahead(&mut self) {
+        self.ahead = Mutex::new(Some(packed::read(self)));
+    }
+
     fn packed(&self) -> Result<Packed, Unsuited> {
-        packed::read(self)
+        let ahead = self
+            .ahead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        ahead.unwrap_or_else(|| packed::read(self))
     }
 
     fn gives_rows(&self) -> bool {
@@ -172,6 +187,8 @@ impl Decoder for PngDecoder<'_> {
     /// unless damage is accepted. If a fast method fails, a slower one decides whether the file is
     /// damaged, and the failure is recorded as a fallback.
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        // A page that was read ahead, and is decoded here all the same, needs no memory for its data.
+        self.ahead = Mutex::default();
         let data = self.data.take();
         let data = data.context("internal error: the page was decoded before")?;
         let header = &self.prelude.header;
@@ -195,6 +212,16 @@ impl Decoder for PngDecoder<'_> {
 }
 
 impl PngDecoder<'_> {
+    /// The offset of the first chunk of image data, or of the first chunk after those that were read ahead.
+    fn known_image_data(&self) -> u64 {
+        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = match &*ahead {
+            Some(Ok(packed)) => packed.head.streams.memory_bytes as u64,
+            _ => 0,
+        };
+        self.prelude.data + read
+    }
+
     /// Decodes a file that is not interlaced and whose samples need no expansion.
     fn decode_rows(&self, data: ImageData, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = policy.samples(&self.shape)?;
