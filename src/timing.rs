@@ -403,6 +403,14 @@ pub fn millis(time: Duration) -> String {
     }
 }
 
+/// A time in seconds: 0.25 s. Less than a tenth is in milliseconds.
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_millis(100) {
+        return millis(time);
+    }
+    format!("{:.2} s", time.as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -191,6 +191,13 @@ fn the_stand_in_driver_gives_what_the_cpu_gives() {
         assert_eq!(on_gpu.count("unknown_launches"), 0, "{line}");
         assert_eq!(on_cpu.count("calls"), 0, "{line}");
         assert!(gpu == cpu, "{line}");
+        if line.contains("--stats") {
+            let says = |ran: &Ran, words: &str| ran.stderr.contains(words);
+            assert!(says(&on_gpu, "; the GPU was used.\n"), "{}", on_gpu.stderr);
+            assert!(says(&on_gpu, "\nGPU: copies over the link "), "{line}");
+            assert!(says(&on_cpu, "; the GPU was not used, as requested.\n"));
+            assert!(!says(&on_cpu, "copies over the link"), "{line}");
+        }
     }
 }
 

@@ -56,12 +56,12 @@ fn page(report: &Report) -> String {
     }
     let _ = writeln!(
         out,
-        "<p class=\"soft\">{} wall clock.\
+        "<p>{}</p>\n<p class=\"soft\">\
          <span class=\"key file\"></span> files <span class=\"key code\"></span> decode, encode \
          <span class=\"key work\"></span> the operation <span class=\"key up\"></span> to the GPU \
          <span class=\"key down\"></span> from the GPU <span class=\"key idle\"></span> preparation. \
          Point at a box for its time and bytes.</p>",
-        millis(report.wall)
+        escaped(&report.sentence())
     );
     let (drawn, left_out) = drawn(&report.tracks);
     let lanes = lanes(&drawn);

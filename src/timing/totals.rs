@@ -3,6 +3,7 @@
 
 use super::{Limit, Peaks, START, Span, Stretches, Timeline, in_millis, millis, rate_text};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -106,10 +107,10 @@ impl Totals {
         self.stages.iter().map(|stage| stage.time).sum()
     }
 
-    /// The name and time of the stage that took the longest.
-    pub(super) fn largest(&self) -> Option<(&str, Duration)> {
+    /// The name of the stage that took the longest; `None` if nothing was processed.
+    pub(super) fn largest(&self) -> Option<&str> {
         let longest = self.stages.iter().max_by_key(|stage| stage.time);
-        longest.map(|stage| (stage.name.as_str(), stage.time))
+        longest.map(|stage| stage.name.as_str())
     }
 
     /// The busy share of each resource, from 0 to 1: the `threads` of the host, each direction of
@@ -179,12 +180,21 @@ impl Totals {
         out
     }
 
-    /// The messages that name the bottleneck of a batch. A run that `waits` for its images, as a watch and a
-    /// stream do, has none of its own where no part of the machine was busy half of the time.
+    /// What limits a batch: the busiest resource. A run that `waits` for its images, as a watch and a stream do, waits for
+    /// input where no part of the machine was busy half of the time.
     pub(super) fn limit(&self, wall: Duration, threads: usize, waits: bool) -> String {
-        if self.stages.is_empty() {
-            return format!("{} wall clock; nothing was processed.\n", millis(wall));
+        let shares = self.shares(wall, threads);
+        let busiest = shares.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
+        match busiest {
+            Some(share) if !waits || share.busy >= 0.5 => {
+                format!("{} {:.0} % busy", share.what, 100.0 * share.busy)
+            }
+            _ => "waiting for input".into(),
         }
+    }
+
+    /// A line with the busy shares of all resources of a batch, the busiest first.
+    pub(super) fn busy_line(&self, wall: Duration, threads: usize) -> String {
         let mut shares = self.shares(wall, threads);
         shares.sort_by(|a, b| b.busy.total_cmp(&a.busy));
         let used: Vec<String> = shares
@@ -192,17 +202,41 @@ impl Totals {
             .filter(|share| share.busy > 0.0)
             .map(|share| format!("{} {:.0} %", share.what, 100.0 * share.busy))
             .collect();
-        let busiest = &shares[0];
-        let bottleneck = if waits && busiest.busy < 0.5 {
-            "waiting for input".into()
-        } else {
-            format!("{} ({:.0} % busy)", busiest.what, 100.0 * busiest.busy)
-        };
-        format!(
-            "{} wall clock; busy: {}. Bottleneck: {bottleneck}.\n",
-            millis(wall),
-            used.join(", ")
-        )
+        format!("{} wall clock; busy: {}\n", millis(wall), used.join(", "))
+    }
+
+    /// The stages that took the largest parts of `whole`: `decode 47 %, write 31 %`. There are at most three, and all but the
+    /// first took at least a tenth.
+    pub(super) fn largest_parts(&self, whole: Duration) -> String {
+        let share =
+            |stage: &Stage| 100.0 * stage.time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
+        let mut stages: Vec<&Stage> = self.stages.iter().collect();
+        stages.sort_by_key(|stage| Reverse(stage.time));
+        let parts: Vec<String> = stages
+            .into_iter()
+            .take(3)
+            .enumerate()
+            .filter(|(place, stage)| *place == 0 || share(stage) >= 10.0)
+            .map(|(_, stage)| format!("{} {:.0} %", stage.name, share(stage)))
+            .collect();
+        parts.join(", ")
+    }
+
+    /// A line that compares the copies over the link of a GPU with its kernels; `None` if no GPU ran.
+    pub(super) fn link_line(&self) -> Option<String> {
+        let [up, down, kernels] = self.device.each_ref().map(Stretches::time);
+        let link = up + down;
+        let work = (link + kernels).as_secs_f64();
+        (work > 0.0).then(|| {
+            format!(
+                "GPU: copies over the link {} ({} to it, {} from it), kernels {}: copies are {:.0} % of the sum\n",
+                millis(link),
+                millis(up),
+                millis(down),
+                millis(kernels),
+                100.0 * link.as_secs_f64() / work
+            )
+        })
     }
 
     /// Of each stage its name, number of spans, time, bytes and GB/s.
@@ -286,29 +320,57 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_watch_was_busy_a_thousand_million_times() {
-        let text = Totals::default().limit(2000 * MS, 2, true);
-        assert_eq!(text, "2000 ms wall clock; nothing was processed.\n");
+    fn a_stream_that_waited_blamed_the_threads() {
+        let totals = totals(40 * MS, Duration::ZERO);
+        assert_eq!(totals.limit(1000 * MS, 1, true), "waiting for input");
+        // A batch has all its files from the beginning.
+        assert_eq!(totals.limit(1000 * MS, 1, false), "CPU threads 4 % busy");
+        assert_eq!(totals.limit(50 * MS, 1, true), "CPU threads 80 % busy");
+        let line = totals.busy_line(1000 * MS, 1);
+        assert_eq!(line, "1000 ms wall clock; busy: CPU threads 4 %\n");
     }
 
     #[test]
-    fn a_stream_that_waited_blamed_the_threads() {
-        let totals = totals(40 * MS, Duration::ZERO);
-        let text = totals.limit(1000 * MS, 1, true);
-        assert_eq!(
-            text,
-            "1000 ms wall clock; busy: CPU threads 4 %. Bottleneck: waiting for input.\n"
-        );
-        // A batch has all its files from the beginning.
-        let text = totals.limit(1000 * MS, 1, false);
-        assert!(
-            text.ends_with("Bottleneck: CPU threads (4 % busy).\n"),
-            "{text}"
-        );
-        let text = totals.limit(50 * MS, 1, true);
-        assert!(
-            text.ends_with("Bottleneck: CPU threads (80 % busy).\n"),
-            "{text}"
-        );
+    fn the_largest_parts_come_first() {
+        let mut timeline = Timeline::default();
+        let stages = [
+            ("read", 5),
+            ("decode", 47),
+            ("scale", 9),
+            ("encode", 10),
+            ("write", 31),
+        ];
+        for (name, ms) in stages {
+            timeline.push(name, Instant::now(), ms * MS, 0, Limit::Host);
+        }
+        let mut totals = Totals::default();
+        assert_eq!(totals.largest_parts(100 * MS), "");
+        totals.add(&timeline);
+        let parts = totals.largest_parts(100 * MS);
+        assert_eq!(parts, "decode 47 %, write 31 %, encode 10 %");
+        let parts = totals.largest_parts(1000 * MS);
+        assert_eq!(parts, "decode 5 %");
+    }
+
+    /// Copies at the same time in both directions count twice, and two kernels at the same time once.
+    #[test]
+    fn the_link_is_compared_with_the_kernels() {
+        let mut timeline = Timeline::default();
+        let origin = Instant::now();
+        let spans = [
+            ("upload", 0, 2, Limit::Pcie),
+            ("minmax", 2, 1, Limit::DeviceMemory),
+            ("scale", 2, 1, Limit::DeviceMemory),
+            ("download", 1, 1, Limit::Pcie),
+            ("encode", 4, 90, Limit::Host),
+        ];
+        for (name, start, ms, limit) in spans {
+            timeline.push(name, origin + start * MS, ms * MS, 1, limit);
+        }
+        let mut totals = Totals::default();
+        assert_eq!(totals.link_line(), None);
+        totals.add(&timeline);
+        let line = "GPU: copies over the link 3.00 ms (2.00 ms to it, 1.00 ms from it), kernels 1.00 ms: copies are 75 % of the sum\n";
+        assert_eq!(totals.link_line().as_deref(), Some(line));
     }
 }
