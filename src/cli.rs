@@ -247,6 +247,9 @@ pub(crate) enum Verb {
     /// Show the hardware and the plan of an example
     #[command(after_help = examples::DOCTOR)]
     Doctor {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
         /// The device.
         #[command(flatten)]
         device: DeviceOption,

@@ -306,6 +306,20 @@ fn the_doctor_prints_the_plan_of_an_example() {
         "{}\n{dry}",
         out.stdout
     );
+    let json = run(
+        folder.path(),
+        &["doctor", "--device", "cpu", "--json"],
+        &[("RAYON_NUM_THREADS", "3")],
+    );
+    let health: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(health["cpu"]["threads"], 3);
+    let reason = "not checked (--device or GPUIMG_DEVICE is cpu)";
+    assert_eq!(health["gpu_problem"], reason);
+    let plan = health["plan"].as_str().expect("a plan").lines();
+    assert_eq!(
+        plan.last().map(str::trim),
+        planned.last().map(|line| line.trim())
+    );
     if gpu(1).is_some() {
         let out = run(folder.path(), &["doctor"], &[]);
         assert_eq!(out.code, 0, "{}", out.stderr);

@@ -4,7 +4,9 @@
 
 use crate::support::batch::{pgm, tree};
 use crate::support::png::{Plain, zlib};
+use crate::support::schema::faults;
 use crate::support::{binary, folder, repository, skipped};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -199,6 +201,49 @@ fn the_stand_in_driver_gives_what_the_cpu_gives() {
             assert!(!says(&on_cpu, "copies over the link"), "{line}");
         }
     }
+}
+
+/// What `doctor --json` says of a GPU is what its text says, and fits the schema.
+#[test]
+fn the_doctor_says_the_same_in_json() {
+    let Some(driver) = driver() else { return };
+    let folder = images();
+    let go = |line: &str| {
+        let ran = ran(driver, folder.path(), line, &[]);
+        assert_eq!(ran.code, Some(0), "{line}: {}", ran.stderr);
+        ran.is_sound(line);
+        ran.stdout
+    };
+    let (text, json) = (go("doctor"), go("doctor --json"));
+    let health: Value = serde_json::from_str(&json).expect("JSON");
+    let schema = fs::read_to_string(repository("docs/schemas/doctor.json")).expect("schema");
+    let schema = serde_json::from_str(&schema).expect("JSON");
+    assert_eq!(faults(&schema, &health), [""; 0], "{json}");
+    assert_eq!(health["gpu_problem"], Value::Null);
+    let gpu = &health["gpu"];
+    let mib = |key: &str| gpu[key].as_u64().expect(key) >> 20;
+    let words = |key: &str| gpu[key].as_str().expect(key);
+    for line in [
+        format!(
+            "\nGPU {}           {}, compute capability {}, {} multiprocessors, {} MiB of level-2 cache; opened in ",
+            gpu["number"],
+            words("name"),
+            words("compute_capability"),
+            gpu["multiprocessors"],
+            mib("level_2_cache_bytes")
+        ),
+        format!(
+            "\nmemory          {} MiB, {} free\n",
+            mib("memory_bytes"),
+            mib("free_bytes")
+        ),
+        format!("supports CUDA {}\n", words("cuda")),
+    ] {
+        assert!(text.contains(&line), "{line}{text}");
+    }
+    let copies = &gpu["copies"];
+    assert_eq!(copies["pinned"], true);
+    assert!(copies["up_gb_per_s"].as_f64() > Some(0.0), "{json}");
 }
 
 /// Every call of every run fails by itself; and for good, all of the first run and a part of the others, since what

@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-const SCHEMAS: [&str; 10] = [
+const SCHEMAS: [&str; 11] = [
     "bench",
+    "doctor",
     "formats",
     "histogram",
     "info",
@@ -134,6 +135,8 @@ fn printed() -> Vec<(&'static str, Value)> {
     go(0, "normalize real.pfm real.png --report -", "report", "");
     go(1, "verify --json real.pfm nan.pfm", "verify", "");
     go(0, "formats --json", "formats", "");
+    go(0, "doctor --json --device cpu", "doctor", "");
+    go(3, "doctor --json --device gpu:99", "doctor", "");
     go(0, "info --json --range in/a.pgm real.pfm", "info", "");
     go(0, "info --json two.tif", "info", "");
     go(0, "verify --json in/a.pgm in/a.pgm", "verify", "");

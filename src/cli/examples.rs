@@ -56,7 +56,8 @@ pub const BENCH: &str = "Examples:\n\
 
 pub const DOCTOR: &str = "Examples:\n\
 \x20 gpuimg doctor                                   CPU, memory, GPU and link\n\
-\x20 gpuimg doctor --device gpu:1                    the second GPU, or status 3";
+\x20 gpuimg doctor --device gpu:1                    the second GPU, or status 3\n\
+\x20 gpuimg doctor --json                            one JSON object";
 
 pub const COMPLETIONS: &str = "Examples:\n\
 \x20 gpuimg completions bash > /etc/bash_completion.d/gpuimg\n\

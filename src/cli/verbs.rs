@@ -77,7 +77,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         } => verify::run(images, *devices, *json, device.choice),
         Verb::Formats { json } => formats::run(*json),
         Verb::Bench { options, device } => bench::run(options, device.choice),
-        Verb::Doctor { device } => doctor::run(device.choice),
+        Verb::Doctor { json, device } => doctor::run(device.choice, *json),
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man { folder } => man::run(folder),
     }
