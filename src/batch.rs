@@ -1,6 +1,7 @@
 //! Many files: folders, lists and shards of them, on all cores and GPUs. A bad file is
 //! reported and the others are processed; a later run can skip finished files.
 
+pub(crate) mod claims;
 pub(crate) mod conversion;
 pub(crate) mod folder;
 pub(crate) mod histogram;
@@ -8,6 +9,7 @@ pub(crate) mod inputs;
 pub(crate) mod item;
 mod journal;
 pub(crate) mod key;
+pub(crate) mod lineage;
 pub(crate) mod naming;
 pub(crate) mod options;
 pub(crate) mod output_paths;
@@ -23,7 +25,7 @@ pub(crate) mod watch;
 mod workers;
 
 use crate::engine::options::Common;
-use crate::engine::{Destination, Done, Failure};
+use crate::engine::{Destination, Digests, Done, Failure};
 use crate::formats::{Format, format};
 use crate::ops::histogram::Histogram;
 use crate::ops::{Operation, chain};
@@ -36,6 +38,7 @@ use histogram::Set;
 use item::{Item, Items, PassedOver};
 use journal::{Journal, Past};
 use key::Job;
+use lineage::FilesRead;
 use naming::Naming;
 use options::Options;
 use progress::Progress;
@@ -62,6 +65,8 @@ pub(crate) struct Batch<'a, 'r> {
     pub options: &'a Options,
     /// The options that every subcommand has.
     pub common: &'a Common,
+    /// The files that the outputs depend on besides their inputs.
+    pub reads: &'a [FilesRead],
     /// The histogram whose range applies to a file at the time when it arrives.
     pub range_file: Option<&'a RangeFile<'r>>,
     /// Whether results are printed on standard output as they come.
@@ -87,11 +92,37 @@ pub(crate) fn convert(
         naming: Some(&asked.naming),
         options,
         common,
+        reads: &asked.reads,
         range_file,
         prints: false,
         names_failures: true,
     };
     batch.convert(job, asked, |_, _| Ok(()))
+}
+
+/// Makes the results again that an earlier run has made, in a folder of their own. Nothing is printed; `each` is called on this
+/// thread with each outcome, as soon as it is ready.
+pub(crate) fn derive(
+    ops: &[&dyn Operation],
+    asked: &Conversion,
+    template: &Destination,
+    options: &Options,
+    common: &Common,
+    each: impl FnMut(usize, FileOutcome) -> Result<()>,
+) -> Result<Outcome> {
+    let batch = Batch {
+        ops,
+        items: &asked.items,
+        template: Some(template),
+        naming: Some(&asked.naming),
+        options,
+        common,
+        reads: &[],
+        range_file: None,
+        prints: true,
+        names_failures: false,
+    };
+    batch.run(None, each)
 }
 
 /// Measures all inputs that `paths` and the options select. Calls `print` with each result, or the reason
@@ -122,6 +153,7 @@ pub(crate) fn measure(
         naming: None,
         options,
         common,
+        reads: &[],
         range_file: None,
         prints: true,
         names_failures: true,
@@ -181,6 +213,8 @@ pub(crate) struct MeasuredSet {
     pub outcome: Outcome,
     /// The indices of the items that failed, in order.
     pub failures: Vec<(usize, anyhow::Error)>,
+    /// The digests of the items, if they keep them; none of those that failed.
+    pub digests: Vec<Digests>,
 }
 
 /// The joint histogram of all `items` after the operations `before`; failures are printed only if
@@ -204,6 +238,7 @@ pub(crate) fn measure_set(
         naming: None,
         options,
         common: &common,
+        reads: &[],
         range_file: None,
         prints: false,
         names_failures,
@@ -211,17 +246,22 @@ pub(crate) fn measure_set(
     let mut set = Set::new(options.selection.shard, items.set);
     set.failed = items.unread.len() as u64;
     let mut failures = Vec::new();
+    let mut digests = vec![Digests::default(); items.items.len()];
     if options.dry_run {
         let outcome = batch.print_plan(None)?;
         return Ok(MeasuredSet {
             set,
             outcome,
             failures,
+            digests,
         });
     }
     let outcome = batch.run(None, |index, outcome| {
         let counts = match outcome {
-            FileOutcome::Done(done) => done.results.counts,
+            FileOutcome::Done(done) => {
+                digests[index] = done.digests;
+                done.results.counts
+            }
             FileOutcome::Skipped => None,
             FileOutcome::Failed(error) => {
                 failures.push((index, error));
@@ -243,6 +283,7 @@ pub(crate) fn measure_set(
         set,
         outcome,
         failures,
+        digests,
     })
 }
 

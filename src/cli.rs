@@ -6,19 +6,22 @@ mod examples;
 mod help;
 mod images;
 mod mistakes;
+mod typed;
 pub(crate) mod verbs;
 mod version;
 
 use crate::batch::inputs::Selection;
 use crate::batch::options::{ChannelFiles, Counted, Files, Gathered, Merged, Options};
 use crate::bench;
-use crate::engine::options::{Common, DeviceOption};
+use crate::engine::options::{Common, DeviceOption, TypedCommand};
 use crate::gpu::visible::Demand;
 use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
 use crate::ops::project::Project;
 use crate::ops::sum::Sum;
+use crate::os::memory_budget;
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 pub use entry::{main, main_with};
@@ -48,6 +51,19 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// Records the command as it was typed, for a report.
+    pub fn record(&mut self, typed: TypedCommand) {
+        match &mut self.verb {
+            Verb::Images(images) => images.common.typed = typed,
+            Verb::Calibrate { common, .. }
+            | Verb::Run { common, .. }
+            | Verb::Sum { common, .. }
+            | Verb::Histogram { common, .. } => common.typed = typed,
+            // The others have no report.
+            _ => {}
+        }
+    }
+
     /// What the verb demands of the GPUs; `None` if it computes nothing, or chooses among GPUs by itself.
     pub fn demand(&self) -> Option<Demand<'_>> {
         let (files, common) = match &self.verb {
@@ -212,6 +228,16 @@ pub(crate) enum Verb {
         #[command(flatten)]
         image: Merged,
     },
+    /// Derive the outputs of a report again, and compare them with those that are there
+    #[command(after_help = examples::PROVE)]
+    Prove {
+        /// Files written by --report; paths in them count from the current folder
+        #[arg(required = true, value_name = "REPORT")]
+        reports: Vec<PathBuf>,
+        /// How the outputs are derived.
+        #[command(flatten)]
+        options: Proving,
+    },
     /// Compare two images sample by sample, or the results for one image on the CPU and on a GPU
     #[command(visible_alias = "compare", after_help = examples::VERIFY)]
     Verify {
@@ -274,6 +300,31 @@ fn without_results(option: Arg) -> Arg {
         .help("Also read input names from FILE, one per line or NUL-separated; - is standard input")
 }
 
+/// How `prove` derives outputs.
+#[derive(Args, Clone, Debug)]
+#[group(skip)]
+pub(crate) struct Proving {
+    /// Print a line for each proven output, too
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Refuse images with more pixels than this before allocating memory
+    #[arg(long, value_name = "N", default_value_t = 1 << 33, value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_pixels: u64,
+
+    /// Number of images to process at the same time (default: one per core)
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+
+    /// Total memory for images in flight, e.g. 8G or 500M (default: half of the free memory)
+    #[arg(long, value_name = "SIZE", value_parser = memory_budget::limit)]
+    pub mem_limit: Option<u64>,
+
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOption,
+}
+
 /// The frames of `calibrate`.
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
@@ -303,6 +354,13 @@ pub(crate) struct Frames {
     /// Replace each sample that exceeds the median of its 8 neighbours by more than this with that median
     #[arg(long, value_name = "THRESHOLD")]
     pub hot: Option<u16>,
+}
+
+impl Frames {
+    /// The frames that are given.
+    pub fn paths(&self) -> Vec<Option<PathBuf>> {
+        vec![self.bias.clone(), self.dark.clone(), self.flat.clone()]
+    }
 }
 
 /// The source of a range for a whole set.

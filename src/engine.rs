@@ -28,6 +28,7 @@ use crate::image::metadata::Diagnostics;
 use crate::ops::{Operation, chain};
 use crate::os::limits;
 use crate::os::memory_budget::{MemoryBudget, Reservation};
+use crate::os::name::Shown;
 use crate::os::{Identity, InputRecord, Passes, Source, Target};
 use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
@@ -39,7 +40,7 @@ use std::path::Path;
 pub use combined::{CombinedImage, Facts, FirstPage};
 pub use composite::{Composite, Mix, combine_pages};
 pub use destination::Destination;
-pub use done::{Done, Message, PageResult, Results, Warning};
+pub use done::{Digests, Done, Message, PageResult, Results, Warning};
 pub use errors::{Failure, is_write_error};
 pub use image_type::{ImageType, ImageTypeRecord};
 pub use many::{StackInput, process_into_stack};
@@ -154,8 +155,10 @@ pub type Announce<'a> = &'a dyn Fn(&CompleteOutput) -> Result<()>;
 pub struct RunRecord<'a> {
     /// The inputs as the first pass over them saw them, if the run has several passes.
     pub passes: Option<&'a Passes>,
-    /// Whether the digest of each input is computed.
+    /// Whether the digest of each input is computed, for a journal.
     pub digests: bool,
+    /// Whether the SHA-256 of each input and output is computed, for a report.
+    pub sha256: bool,
     /// Called before an output gets its name.
     pub announce: Announce<'a>,
 }
@@ -165,6 +168,7 @@ impl RunRecord<'_> {
     pub const NONE: RunRecord<'static> = RunRecord {
         passes: None,
         digests: false,
+        sha256: false,
         announce: &|_| Ok(()),
     };
 }
@@ -491,7 +495,12 @@ fn process_pages(
         file,
         opening,
     };
-    let finished = process_open_file(ops, input, shared, created.as_ref(), resources)?;
+    let mut finished = process_open_file(ops, input, shared, created.as_ref(), resources)?;
+    if record.sha256 {
+        let target = created.as_ref().map(|created| &created.target);
+        let added = finished.add_digests(source, target);
+        added.with_context(|| format!("cannot compute the SHA-256 for {}", path.shown()))?;
+    }
     let input_record = source.record().with_context(cannot_read)?;
     let unchanged = match record.passes {
         Some(passes) => passes.check(path, source),

@@ -145,13 +145,32 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares the pixels of two files, page by page; prints the differences of the first pages that
-/// differ. The outcome says whether the files are equal.
-pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
+/// The difference between two files.
+#[derive(Debug)]
+pub struct FileDifference {
+    /// The page that differs, counted from 1; `None` for files of one page, and if the numbers of pages differ.
+    pub page: Option<usize>,
+    /// The difference.
+    pub difference: Difference,
+}
+
+impl fmt::Display for FileDifference {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(page) = self.page {
+            write!(f, "page {page}: ")?;
+        }
+        self.difference.fmt(f)
+    }
+}
+
+/// Compares the pixels of two files, page by page; returns the difference of the first pages that differ.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn compare(a: &Path, b: &Path) -> Result<Option<FileDifference>> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
     let counts = [pages_a.pages().len(), pages_b.pages().len()];
-    let mut first_difference = None;
     for index in 0..counts[0].min(counts[1]) {
         let (image_a, values_a) = page(a, &mut pages_a, index)?;
         let (image_b, values_b) = page(b, &mut pages_b, index)?;
@@ -168,27 +187,28 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
         };
         if let Some(difference) = difference {
             let page = (counts != [1, 1]).then_some(index + 1);
-            first_difference = Some((page, difference));
-            break;
+            return Ok(Some(FileDifference { page, difference }));
         }
     }
-    if first_difference.is_none() && counts[0] != counts[1] {
-        first_difference = Some((None, Difference::Pages { pages: counts }));
-    }
-    let (page, difference) = first_difference.unzip();
-    let page = page.flatten();
+    Ok((counts[0] != counts[1]).then_some(FileDifference {
+        page: None,
+        difference: Difference::Pages { pages: counts },
+    }))
+}
+
+/// Compares the pixels of two files, and prints the difference of the first pages that differ. The outcome says whether the
+/// files are equal.
+pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
+    let difference = compare(a, b)?;
     console::print(&match (json, &difference) {
         (true, difference) => serde_json::to_string(&Verdict {
             schema: SCHEMA,
             equal: difference.is_none(),
-            page,
-            difference: difference.as_ref(),
+            page: difference.as_ref().and_then(|found| found.page),
+            difference: difference.as_ref().map(|found| &found.difference),
         })?,
         (false, None) => "equal".into(),
-        (false, Some(difference)) => match page {
-            Some(page) => format!("page {page}: {difference}"),
-            None => difference.to_string(),
-        },
+        (false, Some(difference)) => difference.to_string(),
     })?;
     Ok(match difference {
         None => Outcome::Done,

@@ -107,6 +107,7 @@ fn a_gpu_that_cannot_be_opened_is_a_reason_for_auto_and_an_error_for_gpu() {
 
 fn done() -> Done {
     Done {
+        digests: Default::default(),
         shape: Shape {
             width: 3,
             height: 2,

@@ -108,6 +108,8 @@ mod pretended_gpu;
 mod previews;
 /// One image of many.
 mod project;
+/// Outputs of a report that are derived again.
+mod prove;
 /// Names that are exchanged while a run is under way.
 mod races;
 /// Ranges of values: signed ones, and such as go with another depth.

@@ -31,13 +31,16 @@ const SCHEMAS: [&str; 11] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 8] = [
+const OPTIONAL: [(&str, &str); 11] = [
     ("verify", "page"),
     ("journal", "damaged"),
     ("journal", "follow"),
     ("journal", "samples"),
     ("report", "latency"),
     ("report", "float"),
+    ("report", "output_sha256"),
+    ("report", "reads"),
+    ("report", "samples_sha256"),
     ("sum", "float"),
     ("stats", "watch"),
 ];
@@ -159,10 +162,13 @@ fn printed() -> Vec<(&'static str, Value)> {
         "bench",
         "",
     );
+    let ranged = "normalize in/a.pgm ranged.pgm --range-from all.hist --report ranged.jsonl";
+    go(0, ranged, "", "");
     came(root);
     for (name, file) in [
         ("report", "r.jsonl"),
         ("report", "sums.jsonl"),
+        ("report", "ranged.jsonl"),
         ("report", "w.jsonl"),
         ("report", "came.jsonl"),
         ("histogram", "all.hist"),
@@ -195,8 +201,14 @@ fn printed() -> Vec<(&'static str, Value)> {
     fs::create_dir(root.join("volumes")).expect("folder");
     fs::write(root.join("volumes/v.mhd"), mhd).expect("file");
     fs::write(root.join("volumes/v.raw"), "abc").expect("file");
-    let args = ["rotate", "180", "volumes", "out5", "--format", "pnm"];
-    assert_eq!(run(root, &args, &[]).code, 0);
+    let args = "rotate 180 volumes out5 --format pnm --report -";
+    let turned = run(root, &args.split(' ').collect::<Vec<_>>(), &[]);
+    assert_eq!(turned.code, 0, "{}", turned.stderr);
+    all.extend(
+        objects(&turned.stdout)
+            .into_iter()
+            .map(|line| ("report", line)),
+    );
     for folder in ["out", "out2", "out3", "out5"] {
         let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");
         all.extend(objects(&journal).into_iter().map(|line| ("journal", line)));

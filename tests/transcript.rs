@@ -242,6 +242,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "merge",
         "verify",
         "project",
+        "prove",
         "calibrate",
         "run",
         "convert",

@@ -3,6 +3,7 @@
 
 use super::inputs;
 use super::item::{Item, Items};
+use super::lineage::FilesRead;
 use super::naming::{JOURNAL, Naming, Pattern};
 use super::options::Files;
 use super::{output_paths, watch};
@@ -24,6 +25,8 @@ pub struct Conversion {
     pub naming: Naming,
     /// The requested format; `None` leaves it to names and inputs.
     pub format: Option<&'static Format>,
+    /// The files that the results depend on besides their inputs, if a report records them.
+    pub reads: Vec<FilesRead>,
 }
 
 impl Conversion {
@@ -67,6 +70,7 @@ impl Conversion {
             let results = Some(naming.folder());
             inputs::collect(inputs, &files.batch.selection, reading, results)?
         };
+        items.keeps_digests = files.batch.report.is_some();
         if files.stack {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
@@ -102,6 +106,7 @@ impl Conversion {
             inputs: inputs.into(),
             naming,
             format,
+            reads: Vec::new(),
         })
     }
 }

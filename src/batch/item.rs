@@ -1,6 +1,7 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
 use super::shard::WholeSet;
+use crate::engine::Digests;
 use crate::os::name::Shown;
 use crate::os::{Passes, Source, fault, is_absence, reason};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -26,6 +27,8 @@ pub struct Item {
     /// Whether it was a pipe or another stream when the inputs were collected; anything else must be a
     /// regular file when it is opened.
     pub may_be_stream: bool,
+    /// The digests of its file, if a first pass computed them.
+    pub digests: Digests,
 }
 
 /// A file, folder or list that should have given images but could not be read, with the reason.
@@ -51,6 +54,8 @@ pub struct Items {
     pub set: Option<WholeSet>,
     /// The inputs as the first pass saw them, if all are read several times.
     pub passes: Option<Passes>,
+    /// Whether every pass computes the SHA-256 of the files.
+    pub keeps_digests: bool,
 }
 
 /// A file or folder that is skipped, with the reason.
@@ -184,6 +189,7 @@ impl Item {
             output: None,
             listed: false,
             may_be_stream: false,
+            digests: Digests::default(),
         }
     }
 

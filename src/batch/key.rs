@@ -90,6 +90,7 @@ impl Job {
             device: _,
             stats: _,
             verbose: _,
+            typed: _,
             reading:
                 Reading {
                     // A refused input has no output.

@@ -8,7 +8,7 @@ use super::options::{Bits, Files, Options, Verbosity};
 use super::report::FileOutcome;
 use crate::api::{Device, Error, Format, Operations, ReadOptions, Report, Result, WriteOptions};
 use crate::engine::Destination;
-use crate::engine::options::{Common, DeviceOption};
+use crate::engine::options::{Common, DeviceOption, TypedCommand};
 use crate::image::Depth;
 use crate::os::memory_budget;
 use std::num::NonZeroUsize;
@@ -211,6 +211,7 @@ pub fn process(
         stats: None,
         verbose: false,
         reading: options.reading.reading,
+        typed: TypedCommand::default(),
     };
     let asked = Conversion::from_arguments(&files, &common.reading).map_err(Error::new)?;
     let ops = operations.list();
@@ -259,6 +260,7 @@ pub fn process(
         naming: Some(&asked.naming),
         options: &files.batch,
         common: &common,
+        reads: &[],
         range_file: None,
         prints: false,
         names_failures: false,

@@ -2,13 +2,14 @@
 //! a log is, and with `--overwrite` replaced; another file is not touched.
 
 use super::item::Item;
-use crate::engine::{Done, PageResult, Warning};
+use super::lineage::Lineage;
+use crate::engine::{Digests, Done, PageResult, Warning};
 use crate::image::number::Number;
 use crate::os::console;
 use crate::os::fault::{self, Kind, Reads};
 use crate::os::name::{self, Shown};
-use crate::os::open_stream;
 use crate::os::reason::plain;
+use crate::os::{Sha256, open_stream};
 use anyhow::{Context, Result, ensure};
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -44,8 +45,13 @@ pub enum FileOutcome {
 
 /// An open report.
 #[derive(Debug)]
-pub enum Report {
-    /// A file.
+pub struct Report {
+    to: Sink,
+    lineage: Lineage,
+}
+
+#[derive(Debug)]
+enum Sink {
     File(File),
     /// Standard output.
     Output,
@@ -53,10 +59,29 @@ pub enum Report {
 
 impl Report {
     /// Creates a report at `path`, `-` being standard output, or appends to one that is there, as
-    /// `append` and `overwrite` say.
-    pub fn open(path: &Path, append: bool, overwrite: bool) -> Result<Report> {
+    /// `append` and `overwrite` say. Every line has the fields of `lineage`.
+    pub fn open(path: &Path, append: bool, overwrite: bool, lineage: Lineage) -> Result<Report> {
+        let to = Sink::open(path, append, overwrite)?;
+        Ok(Report { to, lineage })
+    }
+
+    /// Adds the line of a file that took `time`.
+    pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: FileTime) -> Result<()> {
+        let line = Line::new(item, outcome, time, &self.lineage);
+        let line = serde_json::to_string(&line)? + "\n";
+        let written = match &mut self.to {
+            Sink::File(file) => fault::point(Kind::Write, Path::new("--report"))
+                .and_then(|()| file.write_all(line.as_bytes())),
+            Sink::Output => console::output_bytes(console::printable_lines(&line).as_bytes()),
+        };
+        written.map_err(plain).context("cannot write the report")
+    }
+}
+
+impl Sink {
+    fn open(path: &Path, append: bool, overwrite: bool) -> Result<Sink> {
         if path == Path::new("-") {
-            return Ok(Report::Output);
+            return Ok(Sink::Output);
         }
         let open = || -> Result<File> {
             if fault::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
@@ -92,18 +117,7 @@ impl Report {
             Err(error) => error,
         });
         let file = opened.with_context(|| format!("cannot write {}", path.shown()))?;
-        Ok(Report::File(file))
-    }
-
-    /// Adds the line of a file that took `time`.
-    pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: FileTime) -> Result<()> {
-        let line = serde_json::to_string(&Line::new(item, outcome, time))? + "\n";
-        let written = match self {
-            Report::File(file) => fault::point(Kind::Write, Path::new("--report"))
-                .and_then(|()| file.write_all(line.as_bytes())),
-            Report::Output => console::output_bytes(console::printable_lines(&line).as_bytes()),
-        };
-        written.map_err(plain).context("cannot write the report")
+        Ok(Sink::File(file))
     }
 }
 
@@ -175,6 +189,14 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     latency: Option<f64>,
     status: Status,
+    #[serde(flatten)]
+    lineage: &'a Lineage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_sha256: Option<Sha256>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples_sha256: Option<Sha256>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_sha256: Option<Sha256>,
     /// The reason of a failure, or the place of the damage.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -243,7 +265,22 @@ struct StageRecord<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(item: &'a Item, outcome: &'a FileOutcome, time: FileTime) -> Line<'a> {
+    fn new(
+        item: &'a Item,
+        outcome: &'a FileOutcome,
+        time: FileTime,
+        lineage: &'a Lineage,
+    ) -> Line<'a> {
+        let digests = match outcome {
+            FileOutcome::Done(done) => done.digests,
+            // Those of the measuring pass.
+            FileOutcome::Skipped | FileOutcome::Failed(_) => item.digests,
+        };
+        let Digests {
+            input: input_sha256,
+            samples: samples_sha256,
+            output: output_sha256,
+        } = digests;
         let (status, error, image) = match outcome {
             FileOutcome::Skipped => (Status::Skipped, None, None),
             FileOutcome::Failed(error) => (Status::Failed, Some(format!("{error:#}")), None),
@@ -264,6 +301,10 @@ impl<'a> Line<'a> {
             seconds: time.work.as_secs_f64(),
             latency: time.latency.map(|latency| latency.as_secs_f64()),
             status,
+            lineage,
+            input_sha256,
+            samples_sha256,
+            output_sha256,
             error,
             image,
         }

@@ -3,6 +3,7 @@
 
 use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
+use super::lineage::Lineage;
 use super::progress::Progress;
 use super::report::{FileOutcome, FileTime, Report};
 use super::tally::{Screen, Tally};
@@ -154,9 +155,11 @@ impl Batch<'_, '_> {
             ..*resources
         };
         let passes = self.items.passes.as_ref();
+        let sha256 = self.options.report.is_some() || self.items.keeps_digests;
         let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
             let account = RunRecord {
                 passes,
+                sha256,
                 ..RunRecord::NONE
             };
             return process_file(ops, &item.input, None, resources, account).map(Some);
@@ -212,6 +215,7 @@ impl Batch<'_, '_> {
         let account = RunRecord {
             passes,
             digests: journal.is_some(),
+            sha256,
             announce: &announce,
         };
         process_file(ops, &item.input, output, resources, account).map(Some)
@@ -220,7 +224,8 @@ impl Batch<'_, '_> {
     /// Opens the file of `--report`; `append` keeps what is in it.
     pub(super) fn open_report(&self, append: bool) -> Result<Option<Report>> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let open = |path: &PathBuf| Report::open(path, append, overwrite);
+        let lineage = Lineage::new(self.common, self.reads);
+        let open = |path: &PathBuf| Report::open(path, append, overwrite, lineage);
         self.options.report.as_ref().map(open).transpose()
     }
 

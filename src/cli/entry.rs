@@ -1,5 +1,6 @@
 //! The program: a command line becomes an exit status, and an error is printed once.
 
+use super::typed::typed_command;
 use super::{Cli, help, sentence, verbs, version};
 use crate::gpu::{self, visible};
 use crate::image::simd;
@@ -32,8 +33,13 @@ pub unsafe fn main() -> ExitCode {
 /// # Safety
 /// That of [`main`].
 pub unsafe fn main_with(args: &[OsString]) -> u8 {
-    let matches = help::command(&typed(args)).try_get_matches_from(args);
-    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let mut command = help::command(&typed(args));
+    let parsed = command.try_get_matches_from_mut(args).and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.record(typed_command(&command, &matches));
+        Ok(cli)
+    });
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return not_run(&error, args),
     };

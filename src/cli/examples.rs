@@ -44,6 +44,12 @@ pub const CALIBRATE: &str = "Examples:\n\
 \x20 gpuimg calibrate --dark darks/ --flat flats/ in/ out/   average the frames\n\
 \x20 gpuimg calibrate --dark dark.tif in.tif out.tif --offset 100";
 
+pub const PROVE: &str = "Examples:\n\
+\x20 gpuimg prove r.jsonl                            status 0 if every output is proven\n\
+\x20 gpuimg prove r.jsonl --device cpu -v            on the CPU, with a line an output\n\
+Outputs of this version are compared by their bytes, those of others by their\n\
+samples. Nothing is written but in a temporary folder (TMPDIR).";
+
 pub const VERIFY: &str = "Examples:\n\
 \x20 gpuimg verify a.png b.tif                       status 0 if equal, 1 if not\n\
 \x20 gpuimg verify --devices in.png                  compare CPU and GPU results";

@@ -11,6 +11,7 @@ mod info;
 mod man;
 mod merge;
 mod project;
+mod prove;
 mod run;
 mod single;
 mod split;
@@ -69,6 +70,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             output,
             image,
         } => merge::run(inputs, output, image),
+        Verb::Prove { reports, options } => prove::run(reports, options),
         Verb::Verify {
             images,
             devices,

@@ -5,6 +5,7 @@ use crate::image::metadata::Hint;
 use crate::image::number::Number;
 use crate::ops::counts::Counts;
 use crate::ops::sum::Totals;
+use crate::os::Sha256;
 use crate::os::outcome::Outcome;
 use crate::timing::Timeline;
 use anyhow::Result;
@@ -29,6 +30,19 @@ pub struct Done {
     pub plan: String,
     /// The time that each stage took.
     pub timeline: Timeline,
+    /// The digests of its files; none unless they were asked for.
+    pub digests: Digests,
+}
+
+/// The SHA-256 of the files of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digests {
+    /// Of the input.
+    pub input: Option<Sha256>,
+    /// Of the separate file with its samples, if the input is only a header.
+    pub samples: Option<Sha256>,
+    /// Of the output.
+    pub output: Option<Sha256>,
 }
 
 /// A warning about an image.
@@ -83,6 +97,13 @@ impl PageResult {
         let ranges = self.ranges.iter();
         let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
         format!("scaled from the range {}", ranges.join(", "))
+    }
+}
+
+impl Digests {
+    /// Those of all that the input consists of.
+    pub fn contents(&self) -> Vec<Sha256> {
+        self.input.into_iter().chain(self.samples).collect()
     }
 }
 

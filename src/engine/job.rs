@@ -3,7 +3,7 @@
 
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
-use super::done::{Done, Results};
+use super::done::{Digests, Done, Results};
 use super::errors::{Messages, cannot_write};
 use super::plan::{DecoderCapabilities, FilePlan, PageHeader, Plan, RegionParts, plan_page};
 use super::shared::SharedStatistics;
@@ -216,6 +216,7 @@ impl<'a> Job<'a> {
                 device: self.executor.device_line,
                 plan: self.first_plan.unwrap_or_default(),
                 timeline: self.executor.timeline,
+                digests: Digests::default(),
             },
             file: file.map(|file| FinishedFile {
                 length: file.writer.length(),
@@ -229,6 +230,20 @@ impl FinishedJob {
     /// Bytes of the complete file; 0 if there is none.
     pub fn length(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.length)
+    }
+
+    /// Adds the SHA-256 of the input, and of the output.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn add_digests(&mut self, input: &Source, output: Option<&Target>) -> Result<()> {
+        let length = self.length();
+        self.done.digests = Digests {
+            input: input.sha256()?,
+            samples: input.samples_sha256()?,
+            output: output.map(|target| target.sha256(length)).transpose()?,
+        };
+        Ok(())
     }
 
     /// Gives the output its name, after `announce` has recorded it.

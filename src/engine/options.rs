@@ -27,6 +27,19 @@ pub struct Common {
     /// How inputs are read.
     #[command(flatten)]
     pub reading: formats::Reading,
+
+    /// The command as it was typed, for a report.
+    #[arg(skip)]
+    pub typed: TypedCommand,
+}
+
+/// A command line without its files and without the options that do not change an output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypedCommand {
+    /// The verb.
+    pub verb: String,
+    /// The other words, with `=` between an option and its value; `None` if one of them is not UTF-8.
+    pub options: Option<Vec<String>>,
 }
 
 /// The device, for every verb that computes.

@@ -5,6 +5,7 @@ use super::digest::{Blocks, Digest};
 use super::durable::parent;
 use super::fault::{self, Kind, Reads};
 use super::held::Folder;
+use super::sha256::Sha256;
 use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
 use super::store::{DESCRIPTIONS, is_store_name};
 use super::traffic::Traffic;
@@ -93,6 +94,10 @@ impl Opened {
         };
         let digest = digest.finish(&self.file, &self.path)?;
         Ok(Some(FileRecord::new(&self.state, digest)))
+    }
+
+    fn sha256(&self) -> Result<Sha256> {
+        Sha256::of_file(&self.file, self.state.identity.size, &self.path)
     }
 
     /// # Errors
@@ -304,6 +309,34 @@ impl Source {
         record
             .and_then(|record| record.file.digest())
             .context("it is not a file")
+    }
+
+    /// The SHA-256 of the file or stream; `None` for a store, whose samples are in many files.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn sha256(&self) -> Result<Option<Sha256>> {
+        if self.is_store() {
+            return Ok(None);
+        }
+        let digest = match &self.data {
+            Data::Memory(bytes) => Sha256::of_bytes(bytes),
+            Data::File(opened) => opened.sha256()?,
+        };
+        Ok(Some(digest))
+    }
+
+    /// The SHA-256 of the separate file with the samples, if one was opened.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn samples_sha256(&self) -> Result<Option<Sha256>> {
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = beside.first().map(|(name, opened)| {
+            let digest = opened.sha256();
+            digest.with_context(|| name.clone())
+        });
+        digest.transpose()
     }
 
     /// A source of bytes already in memory.

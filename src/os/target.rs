@@ -5,6 +5,7 @@ use super::fault::{self, Kind};
 use super::held::{self, Folder};
 use super::identity::Identity;
 use super::replaced;
+use super::sha256::Sha256;
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
 use crate::os::console;
@@ -290,6 +291,29 @@ impl Target {
             IoSlice::advance_slices(&mut rest, written);
         }
         Ok(())
+    }
+
+    /// The SHA-256 of the first `len` bytes of the output, all of which have been written.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn sha256(&self, len: u64) -> Result<Sha256> {
+        match &self.sink {
+            Sink::File {
+                unfinished, path, ..
+            } => {
+                // As `commit` does: what was reserved may be longer, and the end may be a hole.
+                fault::point(Kind::Write, path).map_err(plain)?;
+                unfinished.file().set_len(len).map_err(plain)?;
+                Sha256::of_file(unfinished.file(), len, path)
+            }
+            Sink::Stream { bytes, .. } => {
+                let bytes = bytes
+                    .lock()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                Ok(Sha256::of_bytes(&bytes))
+            }
+        }
     }
 
     /// Completes the output with a length of `len` bytes and gives it its name. Until this returns,

@@ -28,11 +28,8 @@ fn item(folder: &Path, index: usize) -> Item {
     let (input, output) = (folder.join("in"), folder.join(&name));
     fs::write(&output, name.as_bytes()).expect("file");
     Item {
-        input,
-        key: name.into(),
         output: Some(output),
-        listed: false,
-        may_be_stream: false,
+        ..Item::new(input, name.into())
     }
 }
 

@@ -5,11 +5,12 @@ use super::convert::{Range, convert};
 use crate::batch::conversion::Conversion;
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Items;
+use crate::batch::lineage::FilesRead;
 use crate::batch::options::{Files, Options};
 use crate::batch::output_paths;
 use crate::batch::project::Projecting;
 use crate::cli::Frames;
-use crate::engine::options::Common;
+use crate::engine::options::{Common, TypedCommand};
 use crate::formats::Reading;
 use crate::image::Depth;
 use crate::ops::calibrate::{Calibrate, Frame};
@@ -23,15 +24,15 @@ use std::slice;
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
     check(files, true, true).map_err(usage)?;
-    let conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
-    let op = operation(frames, &conversion, files, common)?;
+    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    let op = operation(frames, &mut conversion, files, common)?;
     convert(&[&op], Range::Fixed, &conversion, files, common)
 }
 
-/// Reads the frames.
+/// Reads the frames. A report records them.
 pub(super) fn operation(
     frames: &Frames,
-    conversion: &Conversion,
+    conversion: &mut Conversion,
     files: &Files,
     common: &Common,
 ) -> Result<Calibrate> {
@@ -49,10 +50,18 @@ pub(super) fn operation(
         .flat_map(|frames| &frames.items)
         .map(|frame| frame.input.as_path())
         .collect();
-    let Conversion { items, naming, .. } = conversion;
+    let Conversion { items, naming, .. } = &*conversion;
     output_paths::keep_results_off("a frame", &read, &items.items, naming, files).map_err(usage)?;
     if let Some(report) = &files.batch.report {
         output_paths::keep_report_off(report, &[], &read).map_err(usage)?;
+    }
+    if conversion.items.keeps_digests {
+        for (option, frames) in [("--bias", &bias), ("--dark", &dark), ("--flat", &flat)] {
+            if let Some(frames) = frames {
+                let read = FilesRead::new(option, frames, &reading(common))?;
+                conversion.reads.push(read);
+            }
+        }
     }
     let mean = |path: &Option<PathBuf>, frames: Option<Items>| {
         let frames = path.as_ref().zip(frames);
@@ -106,6 +115,7 @@ fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result
         stats: None,
         verbose: false,
         reading: reading(common),
+        typed: TypedCommand::default(),
     };
     let op = Project::plain(Projection::Mean);
     let mut signed = false;

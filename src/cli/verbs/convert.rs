@@ -6,8 +6,10 @@ use super::split::split;
 use super::stack::stack;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
+use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Items;
 use crate::batch::key::Job;
+use crate::batch::lineage::FilesRead;
 use crate::batch::naming::Naming;
 use crate::batch::options::{Bits, Files, Options};
 use crate::batch::watch::range_file::RangeFile;
@@ -45,14 +47,26 @@ pub fn run(images: &Images) -> Result<Outcome> {
         let range = Range::Followed(&range_file);
         return convert(&[&**op], range, &conversion, files, common);
     }
+    with_operation(&**op, set, &mut conversion, files, common, convert)
+}
+
+/// Calls `work` with an operation, whose set has been measured.
+pub(super) fn with_operation(
+    op: &dyn Operation,
+    set: &WholeSet,
+    conversion: &mut Conversion,
+    files: &Files,
+    common: &Common,
+    work: impl FnOnce(&[&dyn Operation], Range, &Conversion, &Files, &Common) -> Result<Outcome>,
+) -> Result<Outcome> {
     let range = if set.across {
         Range::Across
     } else {
         Range::Fixed
     };
-    match measure_set_range(&[], &**op, set, &mut conversion, files, common)? {
-        Measured::Itself => convert(&[&**op], range, &conversion, files, common),
-        Measured::Set(set_range) => convert(&[&set_range], range, &conversion, files, common),
+    match measure_set_range(&[], op, set, conversion, files, common)? {
+        Measured::Itself => work(&[op], range, conversion, files, common),
+        Measured::Set(set_range) => work(&[&set_range], range, conversion, files, common),
         Measured::Nothing(outcome) => Ok(outcome),
     }
 }
@@ -108,6 +122,10 @@ pub(super) fn measure_set_range<'a>(
     let batch = &files.batch;
     let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
+            if conversion.items.keeps_digests {
+                let read = histogram_read(path, &common.reading)?;
+                conversion.reads.push(read);
+            }
             let set = Set::read(path)?;
             if !batch.verbosity.quiet {
                 set.mention_failed(path);
@@ -117,7 +135,13 @@ pub(super) fn measure_set_range<'a>(
         // A dry run needs no range, unless it must know whether an earlier run used the same range.
         (None, true) if !batch.dry_run || batch.resume => {
             match across(before, &mut conversion.items, batch, common)? {
-                Some(set) => set,
+                Some(set) => {
+                    if conversion.items.keeps_digests {
+                        let read = FilesRead::measured("--across", &conversion.items);
+                        conversion.reads.push(read);
+                    }
+                    set
+                }
                 None => return Ok(Measured::Nothing(Outcome::SomeFailed)),
             }
         }
@@ -133,6 +157,13 @@ pub(super) fn measure_set_range<'a>(
         None => set_range.on_its_images(),
         Some(_) => set_range,
     }))
+}
+
+/// The histogram of `--range-from`, for a report.
+fn histogram_read(path: &Path, reading: &Reading) -> Result<FilesRead> {
+    let all = Selection::default();
+    let files = inputs::collect(&[path.into()], &all, reading, None)?;
+    FilesRead::new("--range-from", &files, reading)
 }
 
 /// The histogram of the results of the operations `before`, for all items. Without some of them the range would be another
@@ -153,6 +184,9 @@ fn across(
     let files = items.items.len() + items.unread.len();
     items.passes.get_or_insert_default();
     let measured = batch::measure_set(before, items, &first, common, false)?;
+    for (item, digests) in items.items.iter_mut().zip(measured.digests) {
+        item.digests = digests;
+    }
     items.leave_out(measured.failures);
     let failed = items.unread.len();
     if failed == 0 || common.reading.keep_going && measured.set.counts.is_some() {
@@ -232,6 +266,30 @@ pub(super) fn depth_of_format(
     Some(Depth::Eight)
 }
 
+/// How results are written; their paths are those of the items.
+pub(super) fn destination(
+    ops: &[&dyn Operation],
+    asked: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Destination {
+    Destination {
+        path: PathBuf::new(),
+        folder: match &asked.naming {
+            Naming::Folder { folder, .. } => Some(folder.clone()),
+            Naming::File(_) => None,
+        },
+        format: asked.format,
+        options: files.options,
+        overwrite: files.overwrite,
+        sync: files.sync,
+        depth: depth(ops, asked, files, common),
+        auto_orient: files.auto_orient,
+        fit: files.fit,
+        low_memory: files.low_memory,
+    }
+}
+
 /// Converts one image to one image, or many to a folder.
 pub(super) fn convert(
     ops: &[&dyn Operation],
@@ -257,21 +315,7 @@ pub(super) fn convert(
     let across = matches!(range, Range::Across);
     let job = Job::new(ops, across, range_file.is_some(), files, common)?;
     let batch = &files.batch;
-    let mut destination = Destination {
-        path: PathBuf::new(),
-        folder: match &asked.naming {
-            Naming::Folder { folder, .. } => Some(folder.clone()),
-            Naming::File(_) => None,
-        },
-        format: asked.format,
-        options: files.options,
-        overwrite: files.overwrite,
-        sync: files.sync,
-        depth: depth(ops, asked, files, common),
-        auto_orient: files.auto_orient,
-        fit: files.fit,
-        low_memory: files.low_memory,
-    };
+    let mut destination = destination(ops, asked, files, common);
     if files.stack {
         return stack(ops, asked, destination, common, batch.verbosity.quiet);
     }

@@ -29,28 +29,39 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
         calibrate::check(files, index == 0, index == last).map_err(usage)?;
     }
     let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
-    let typed = steps.into_iter().enumerate().map(|(index, step)| {
-        Ok(match step {
+    with_operations(steps, &mut conversion, files, common, convert)
+}
+
+/// Calls `work` with the operations of `steps`, whose frames and sets have been read and measured.
+pub(super) fn with_operations(
+    steps: Vec<Step>,
+    conversion: &mut Conversion,
+    files: &Files,
+    common: &Common,
+    work: impl FnOnce(&[&dyn Operation], Range, &Conversion, &Files, &Common) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let mut typed = Vec::with_capacity(steps.len());
+    for (index, step) in steps.into_iter().enumerate() {
+        typed.push(match step {
             Step::Operation { op, set } => {
-                check(&set, &conversion, files)
+                check(&set, conversion, files)
                     .and_then(|()| across(&set, index, files))
                     .map_err(usage)?;
                 Typed { op, set }
             }
             Step::Calibrate(frames) => {
-                let op = calibrate::operation(&frames, &conversion, files, common)?;
+                let op = calibrate::operation(&frames, conversion, files, common)?;
                 Typed {
                     op: Box::new(op),
                     set: WholeSet::default(),
                 }
             }
-        })
-    });
-    let typed: Vec<Typed> = typed.collect::<Result<_>>()?;
+        });
+    }
     let mut sets: Vec<Option<SetRange>> = Vec::new();
     for Typed { op, set } in &typed {
         let before = bound(&typed, &sets);
-        let measured = measure_set_range(&before, &**op, set, &mut conversion, files, common);
+        let measured = measure_set_range(&before, &**op, set, conversion, files, common);
         sets.push(match measured.with_context(|| op.properties().name)? {
             Measured::Itself => None,
             Measured::Set(set_range) => Some(set_range),
@@ -62,7 +73,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     } else {
         Range::Fixed
     };
-    convert(&bound(&typed, &sets), range, &conversion, files, common)
+    work(&bound(&typed, &sets), range, conversion, files, common)
 }
 
 /// The operations whose sets have been measured, bound to them.

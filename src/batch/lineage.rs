@@ -1,0 +1,92 @@
+//! What the outputs of a run depend on besides their inputs: `--report` records it on every line, and `gpuimg prove` derives the
+//! outputs from it again.
+
+use super::item::{Item, Items};
+use crate::engine::Digests;
+use crate::engine::options::Common;
+use crate::formats::{Reader, Reading};
+use crate::os::Sha256;
+use crate::os::name::Shown;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Files that an option names, or the inputs that `--across` measures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesRead {
+    /// The option, with its hyphens.
+    pub option: String,
+    /// How many images or histograms were read.
+    pub files: usize,
+    /// The SHA-256 of the set of their contents.
+    pub sha256: Sha256,
+}
+
+/// The fields of a report that are the same for all files of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lineage {
+    version: &'static str,
+    verb: String,
+    /// `None` if one of them is not UTF-8.
+    options: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reads: Vec<FilesRead>,
+}
+
+impl Lineage {
+    /// That of a run with these options, which reads these files besides its inputs.
+    pub fn new(common: &Common, reads: &[FilesRead]) -> Lineage {
+        Lineage {
+            version: VERSION,
+            verb: common.typed.verb.clone(),
+            options: common.typed.options.clone(),
+            reads: reads.to_vec(),
+        }
+    }
+}
+
+impl FilesRead {
+    /// The files that `option` names; they are read to the end.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn new(option: &str, items: &Items, reading: &Reading) -> Result<FilesRead> {
+        let contents = items.items.iter().map(|item| {
+            let digests = digests(item, reading);
+            let digests = digests.with_context(|| format!("cannot read {}", item.input.shown()));
+            Ok(digests?.contents())
+        });
+        Ok(FilesRead::of(option, contents.collect::<Result<_>>()?))
+    }
+
+    /// The inputs, whose digests were computed while they were measured for `option`.
+    pub fn measured(option: &str, items: &Items) -> FilesRead {
+        let digests = items.items.iter().map(|item| item.digests.contents());
+        FilesRead::of(option, digests.collect())
+    }
+
+    fn of(option: &str, contents: Vec<Vec<Sha256>>) -> FilesRead {
+        FilesRead {
+            option: option.into(),
+            files: contents.len(),
+            sha256: Sha256::of_set(contents.concat()),
+        }
+    }
+}
+
+/// The digests of an image or another file, and of the separate file with its samples.
+///
+/// # Errors
+/// It cannot be read.
+pub fn digests(item: &Item, reading: &Reading) -> Result<Digests> {
+    let source = item.source()?;
+    // The header names the file of the samples. A file that is no image has none.
+    let _ = Reader::open(&source, reading);
+    Ok(Digests {
+        input: source.sha256()?,
+        samples: source.samples_sha256()?,
+        output: None,
+    })
+}

@@ -1,0 +1,311 @@
+//! `prove`: the outputs of a report, derived again and compared.
+
+use crate::support::batch::pgm;
+use crate::support::{Run, folder, listing, run_on_cpu};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+fn inputs() -> TempDir {
+    folder(&[("in/a.pgm", &pgm(30, 20, 1)), ("in/b.pgm", &pgm(30, 20, 2))])
+}
+
+/// Runs a command that has to succeed.
+fn go(root: &Path, args: &[&str]) {
+    let done = run_on_cpu(root, args);
+    assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+}
+
+fn prove(root: &Path) -> Run {
+    run_on_cpu(root, &["prove", "r.jsonl", "-v"])
+}
+
+/// Expects that `prove` ends with `code`, and that a line has all of `parts`.
+fn expect(root: &Path, code: i32, parts: &[&str]) {
+    let proven = prove(root);
+    assert_eq!(proven.code, code, "{}{}", proven.stdout, proven.stderr);
+    let has_all = |line: &str| parts.iter().all(|part| line.contains(part));
+    assert!(
+        proven.stdout.lines().any(has_all),
+        "{parts:?}: {}",
+        proven.stdout
+    );
+}
+
+/// Changes each line of the report.
+fn edit(root: &Path, change: impl Fn(&mut Value)) {
+    let report = root.join("r.jsonl");
+    let text = fs::read_to_string(&report).expect("a report");
+    let lines = text.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        change(&mut line);
+        format!("{line}\n")
+    });
+    fs::write(&report, lines.collect::<String>()).expect("a report");
+}
+
+/// Changes the last byte of a file.
+fn change_last_byte(path: &Path) {
+    let mut bytes = fs::read(path).expect("a file");
+    *bytes.last_mut().expect("bytes") ^= 1;
+    fs::write(path, bytes).expect("a file");
+}
+
+#[test]
+fn outputs_of_every_kind_of_verb_are_proven_by_their_bytes() {
+    for args in [
+        &["normalize", "in", "out", "--format", "png"][..],
+        &["normalize", "in", "out", "--across", "--clip", "1:99"],
+        &["normalize", "in", "out", "--range-from", "all.hist"],
+        &["calibrate", "in", "out", "--dark", "in/a.pgm"],
+        &[
+            "run",
+            "normalize --clip 1:99 + rotate 90",
+            "in",
+            "out",
+            "--format",
+            "tif",
+        ],
+        &["run", "flip vertical + normalize --across", "in", "out"],
+        &["crop", "1,2,5x6", "in", "out", "--depth", "8"],
+        &["preview", "in/a.pgm", "look.jpg"],
+    ] {
+        let root = inputs();
+        let root = root.path();
+        go(root, &["histogram", "in", "-o", "all.hist"]);
+        go(root, &[args, &["--report", "r.jsonl"]].concat());
+        let before = listing(root);
+        expect(root, 0, &[" proven by bytes"]);
+        let proven = prove(root).stdout;
+        let outputs = proven.lines().count() - 1;
+        assert_eq!(
+            proven.matches(": the same bytes").count(),
+            outputs,
+            "{args:?}: {proven}"
+        );
+        assert_eq!(listing(root), before);
+    }
+}
+
+#[test]
+fn digests_are_those_of_the_files() {
+    let root = folder(&[("a.pgm", b"P5\n3 2\n255\n\x01\x02\x03\x04\x05\x06")]);
+    let root = root.path();
+    go(
+        root,
+        &["flip", "vertical", "a.pgm", "b.pgm", "--report", "r.jsonl"],
+    );
+    assert_eq!(
+        fs::read(root.join("b.pgm")).expect("b"),
+        b"P5\n3 2\n255\n\x04\x05\x06\x01\x02\x03"
+    );
+    let text = fs::read_to_string(root.join("r.jsonl")).expect("a report");
+    let line: Value = serde_json::from_str(&text).expect("JSON");
+    // Python: hashlib.sha256(the literals above).hexdigest()
+    assert_eq!(
+        line["input_sha256"],
+        "0eb5607ac9919681ed15eaea13d97f4e93c635318a75d67d349e869372ad8311"
+    );
+    assert_eq!(
+        line["output_sha256"],
+        "8c65d9dc42ad669b835feb992d4ec816aaec9ebd6343e5a11f5c79febc5d4212"
+    );
+    assert_eq!(
+        (&line["verb"], &line["options"]),
+        (&json!("flip"), &json!(["vertical"]))
+    );
+    assert_eq!(line["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn a_changed_byte_of_an_output_is_found() {
+    let root = inputs();
+    let root = root.path();
+    go(root, &["normalize", "in", "out", "--report", "r.jsonl"]);
+    change_last_byte(&root.join("out/a.pgm"));
+    expect(root, 1, &["out/a.pgm", "changed after it was written"]);
+    expect(root, 1, &["out/b.pgm: the same bytes"]);
+    fs::remove_file(root.join("out/a.pgm")).expect("a file");
+    expect(root, 1, &["out/a.pgm: it is missing"]);
+}
+
+#[test]
+fn a_changed_byte_that_a_forged_digest_hides_is_found() {
+    let root = inputs();
+    let root = root.path();
+    go(
+        root,
+        &[
+            "flip", "vertical", "in/a.pgm", "a.pgm", "--report", "r.jsonl",
+        ],
+    );
+    change_last_byte(&root.join("a.pgm"));
+    go(
+        root,
+        &["convert", "a.pgm", "b.pgm", "--report", "forged.jsonl"],
+    );
+    let forged = fs::read_to_string(root.join("forged.jsonl")).expect("a report");
+    let forged: Value = serde_json::from_str(&forged).expect("JSON");
+    edit(root, |line| {
+        line["output_sha256"] = forged["input_sha256"].clone()
+    });
+    expect(
+        root,
+        1,
+        &["a.pgm: it is not what in/a.pgm gives: 1 of 600 samples"],
+    );
+    edit(root, |line| line["version"] = json!("0.1.0"));
+    expect(
+        root,
+        1,
+        &["a.pgm: version 0.1.0 wrote it", "1 of 600 samples"],
+    );
+}
+
+#[test]
+fn swapped_and_missing_inputs_are_found() {
+    let root = inputs();
+    let root = root.path();
+    go(root, &["normalize", "in", "out", "--report", "r.jsonl"]);
+    fs::copy(root.join("in/b.pgm"), root.join("in/a.pgm")).expect("a copy");
+    expect(root, 1, &["out/a.pgm: its input in/a.pgm has changed"]);
+    fs::remove_file(root.join("in/a.pgm")).expect("a file");
+    expect(root, 1, &["out/a.pgm: its input in/a.pgm is missing"]);
+}
+
+#[test]
+fn another_version_is_proven_by_samples() {
+    let root = inputs();
+    let root = root.path();
+    go(
+        root,
+        &[
+            "normalize",
+            "in",
+            "out",
+            "--format",
+            "png",
+            "--report",
+            "r.jsonl",
+        ],
+    );
+    edit(root, |line| line["version"] = json!("0.1.0"));
+    expect(
+        root,
+        0,
+        &["out/a.png: the same samples (version 0.1.0 wrote it)"],
+    );
+    expect(
+        root,
+        0,
+        &["2 outputs: 0 proven by bytes", "2 proven by samples"],
+    );
+}
+
+#[test]
+fn what_a_range_or_a_frame_was_read_from_must_be_unchanged() {
+    for (option, file, told) in [
+        (
+            "--range-from",
+            "all.hist",
+            "the files that --range-from names have changed",
+        ),
+        (
+            "--dark",
+            "dark.pgm",
+            "the files that --dark names have changed",
+        ),
+        (
+            "--across",
+            "in/b.pgm",
+            "its range was measured over 2 images",
+        ),
+    ] {
+        let root = inputs();
+        let root = root.path();
+        go(root, &["histogram", "in", "-o", "all.hist"]);
+        fs::write(root.join("dark.pgm"), pgm(30, 20, 3)).expect("a frame");
+        let verb = if option == "--dark" {
+            "calibrate"
+        } else {
+            "normalize"
+        };
+        let mut args = vec![verb, "in", "out", "--report", "r.jsonl", option];
+        if option != "--across" {
+            args.push(file);
+        }
+        go(root, &args);
+        expect(root, 0, &["2 proven by bytes"]);
+        if option == "--range-from" {
+            go(root, &["histogram", "in/a.pgm", "-o", file, "--overwrite"]);
+        } else {
+            change_last_byte(&root.join(file));
+        }
+        expect(root, 1, &["out/a.pgm: cannot be proven", told]);
+    }
+}
+
+#[test]
+fn what_has_no_file_or_no_digest_is_named_with_the_reason() {
+    let root = inputs();
+    let root = root.path();
+    go(root, &["sum", "in/a.pgm", "--report", "r.jsonl"]);
+    expect(root, 1, &["in/a.pgm: cannot be proven: sum has no output"]);
+    fs::remove_file(root.join("r.jsonl")).expect("a report");
+    go(
+        root,
+        &["normalize", "in/a.pgm", "a.pgm", "--report", "r.jsonl"],
+    );
+    edit(root, |line| {
+        let fields = line.as_object_mut().expect("an object");
+        fields.retain(|key, _| !key.ends_with("sha256") && key != "version");
+    });
+    expect(
+        root,
+        1,
+        &["a.pgm: cannot be proven: the report has no digests"],
+    );
+}
+
+#[test]
+fn a_hostile_report_writes_nothing() {
+    let root = inputs();
+    let root = root.path();
+    go(
+        root,
+        &["normalize", "in/a.pgm", "a.pgm", "--report", "r.jsonl"],
+    );
+    let original = fs::read(root.join("r.jsonl")).expect("a report");
+    let temporary = tempfile::tempdir().expect("folder");
+    let changes: [(&str, Value); 12] = [
+        ("options", json!(["--report=evil", "--overwrite"])),
+        ("options", json!(["--output=evil"])),
+        ("options", json!(["-oevil"])),
+        ("options", json!(["in/b.pgm", "evil"])),
+        ("options", json!(["--", "in/b.pgm", "evil"])),
+        ("options", json!(["--range-from=/dev/zero"])),
+        ("options", json!(["--help"])),
+        ("verb", json!("histogram")),
+        ("verb", json!("prove")),
+        ("verb", json!("--version")),
+        ("input", json!("/dev/zero")),
+        ("output", json!("/dev/zero")),
+    ];
+    let before = (listing(root), fs::read(root.join("a.pgm")).expect("output"));
+    for (key, value) in changes {
+        fs::write(root.join("r.jsonl"), &original).expect("a report");
+        edit(root, |line| line[key] = value.clone());
+        let path = temporary.path().to_str().expect("UTF-8");
+        let env = [("GPUIMG_DEVICE", "cpu"), ("TMPDIR", path)];
+        let proven = crate::support::run(root, &["prove", "r.jsonl"], &env);
+        assert_eq!(
+            proven.code, 1,
+            "{key} {value}: {}{}",
+            proven.stdout, proven.stderr
+        );
+        let after = (listing(root), fs::read(root.join("a.pgm")).expect("output"));
+        assert_eq!(after, before, "{key} {value}");
+        assert_eq!(listing(temporary.path()), [""; 0], "{key} {value}");
+    }
+}
