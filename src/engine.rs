@@ -1,6 +1,7 @@
-//! Processes images from file to file. A job (`job.rs`) has a source of pages and a sink: one file (here), many files into one
-//! stack (`many.rs`), grey files as the channels of one (`composite.rs`), or the pages of a stack to a file each (`split.rs`). Statistics that pages share are measured in a pass of
-//! their own (`stack.rs`). Each page is planned from its header (`plan.rs`), and processed as its plan says (`page.rs`).
+//! Processes images from file to file. A job (`job.rs`) reads pages from its inputs and writes them to its output. There are
+//! four kinds of jobs: one file to one file (here), many files into one stack (`many.rs`), several grey files into one colour
+//! image (`composite.rs`), and each page of a stack to a file of its own (`split.rs`). Statistics that pages share are measured
+//! in a separate pass (`stack.rs`). Each page is planned from its header (`plan.rs`), and processed as its plan says (`page.rs`).
 
 mod combined;
 mod composite;
@@ -76,7 +77,7 @@ impl Resources<'_> {
         self.budget.map(|budget| budget.reserve(page_bytes))
     }
 
-    /// Whether memory does not hold a page as a whole, and the device may be the CPU, which can process it in bands.
+    /// Whether the page is too large for memory and the CPU may process it, which it can do in bands of rows.
     fn is_too_large(&self, page_bytes: u64) -> bool {
         page_bytes > ALWAYS_AVAILABLE_BYTES
             && self.devices.may_avoid_waiting()
@@ -96,16 +97,16 @@ impl Resources<'_> {
 /// Pages that need fewer bytes than this are never split to save memory.
 const ALWAYS_AVAILABLE_BYTES: u64 = 64 << 20;
 
-/// Bytes of memory that a page needs while it is processed: its samples, the samples of the result, and at most as many bytes
-/// of file; likewise for its metadata.
+/// Bytes of memory that a page needs while it is processed. Its samples count three times: for the input, for the result, and
+/// for the bytes of a file, which are at most as many. Its metadata count three times for the same reason.
 pub fn page_memory(shape: &Shape, metadata_bytes: u64) -> u64 {
     (shape.bytes() as u64)
         .saturating_add(metadata_bytes)
         .saturating_mul(3)
 }
 
-/// Bytes of memory that the largest of a file's pages needs. Of a page of which the operations take a region, and whose decoder
-/// gives that alone, it is the memory for the region.
+/// Bytes of memory that the largest of a file's pages needs. If the first operation takes a region of the page and the decoder
+/// can decode only that region, this is the memory for the region.
 ///
 /// # Errors
 /// A damaged page.
@@ -114,8 +115,8 @@ pub fn page_bytes(
     ops: &[&dyn Operation],
     output: Option<&Destination>,
 ) -> Result<u64> {
-    let may_turn = output.is_some_and(|output| output.auto_orient);
-    let region = chain::first_region(ops).filter(|_| reader.gives_regions() && !may_turn);
+    let may_orient = output.is_some_and(|output| output.auto_orient);
+    let region = chain::first_region(ops).filter(|_| reader.gives_regions() && !may_orient);
     let surveys = match region {
         Some(region) => reader.region_surveys(&region),
         None => reader.surveys(),
@@ -153,7 +154,7 @@ pub type Announce<'a> = &'a dyn Fn(&CompleteOutput) -> Result<()>;
 /// What a run records of the files that it reads and writes.
 #[derive(Clone, Copy)]
 pub struct RunRecord<'a> {
-    /// The inputs as the first pass over them saw them, if the run has several passes.
+    /// The identities of the inputs in the first pass, if the run has several passes: they must not change between passes.
     pub passes: Option<&'a Passes>,
     /// Whether the digest of each input is computed, for a journal.
     pub digests: bool,
@@ -256,7 +257,8 @@ pub fn with_fallback<T: HasWarnings>(
 /// A file whose header has been read, checked against the operations and the output.
 struct OpenFile<'a> {
     reader: Reader<'a>,
-    /// The operation for this file, where its metadata decide the type of the result.
+    /// The operation that replaces the requested one for this file, if the file's metadata determine the type of the result, as
+    /// for `restore`.
     own_op: Option<Box<dyn Operation>>,
     /// The shape of each selected page, and the bytes of its metadata.
     surveys: Vec<PageSurvey>,
@@ -327,7 +329,7 @@ impl<'a> OpenFile<'a> {
     }
 }
 
-/// The operations for a file: those that were asked for, or the one that its metadata decide.
+/// The operations for a file: `own`, which the file's metadata determine, or else those that were requested.
 fn with_own<'o>(
     ops: &[&'o dyn Operation],
     own: Option<&'o dyn Operation>,
@@ -377,7 +379,7 @@ struct OpenedInput<'a> {
     messages: Messages<'a>,
     source: &'a Source,
     file: OpenFile<'a>,
-    /// The decoder's time of opening it.
+    /// The time that the decoder took to open the file.
     opening: CodecClock,
 }
 
@@ -458,8 +460,8 @@ fn process_opened(
     process_pages(ops, input, None, created, resources, record)
 }
 
-/// Creates the output, and processes each page of an opened file. `shared` has the statistics of its stack, if they are
-/// known.
+/// Creates the output, and processes each page of an opened file. `shared` has the statistics of the stack, if they have been
+/// measured already.
 fn process_once(
     ops: &[&dyn Operation],
     input: NamedSource,
@@ -529,7 +531,7 @@ fn process_open_file(
     let destination = created.map(|created| created.destination);
     let page_bytes = page_bytes(&file.reader, &ops, destination);
     let page_bytes = page_bytes.with_context(|| input.messages.cannot_read())?;
-    // Asked before this page takes its own part of the memory.
+    // Checked before the reservation, which reduces the free memory.
     let is_too_large = resources.is_too_large(page_bytes);
     let _reservation = resources.reserve(page_bytes);
     let (first_shape, pages) = (file.surveys[0].shape, file.surveys.len());

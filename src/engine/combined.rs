@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 pub struct CombinedImage {
     /// The image.
     pub image: Image,
-    /// The metadata of one input, as far as they are true of all inputs.
+    /// The metadata of one input, without those that are not true of all inputs.
     pub metadata: Metadata,
     /// The metadata of that input that were not kept.
     pub diagnostics: Diagnostics,
@@ -23,13 +23,13 @@ pub struct CombinedImage {
     pub metadata_bytes: u64,
     /// The change from that input to this image.
     pub transform: Transform,
-    /// The largest value that the samples can have, if it is not that of their depth.
+    /// The largest value that the samples can have, if it is smaller than their depth allows.
     pub maxval: Option<u16>,
     /// The format of the file that the metadata are from.
     pub format: &'static Format,
 }
 
-/// The page that a combined image has its metadata from.
+/// The page whose metadata a combined image gets.
 #[derive(Clone, Debug)]
 pub struct FirstPage {
     /// Its shape.
@@ -45,14 +45,14 @@ pub struct FirstPage {
 /// The metadata that projected pages share.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// The largest value of the samples, if each image has one.
+    /// The largest value that the samples can have, if the metadata of every page state one.
     pub maxval: Option<u16>,
-    /// How long they were exposed.
+    /// The exposure times.
     pub exposures: Exposures,
 }
 
 impl Facts {
-    /// Those of a page, which may be the only one of its file.
+    /// The metadata of one page. `is_only_page` says whether its file has no other pages.
     pub fn new(metadata: &Metadata, is_only_page: bool) -> Facts {
         Facts {
             maxval: metadata.maxval,
@@ -60,7 +60,7 @@ impl Facts {
         }
     }
 
-    /// Those that two sets of pages share.
+    /// The metadata that two sets of pages share.
     pub fn join(&self, other: &Facts) -> Facts {
         Facts {
             maxval: self.maxval.zip(other.maxval).map(|(a, b)| a.max(b)),
@@ -70,7 +70,7 @@ impl Facts {
 }
 
 impl CombinedImage {
-    /// The projection of `pages` images, with the metadata of the first one as far as they are true of all.
+    /// The projection of `pages` images. It keeps the metadata of the first one that are true of all.
     pub fn projection(
         how: Projection,
         image: Image,
@@ -100,7 +100,7 @@ impl CombinedImage {
         }
     }
 
-    /// The image, and the metadata that are true of it; `diagnostics` gets those that are not.
+    /// The image, and the metadata that are true of it. `diagnostics` names the metadata that are removed.
     pub fn with_metadata(self, diagnostics: &mut Diagnostics) -> (Image, Metadata) {
         let CombinedImage {
             image,

@@ -1,5 +1,5 @@
-//! Makes images of several channels from grey pages: of several files, or of the channels of a stack. They are combined while
-//! they are decoded; from there on a combined page is processed as that of one file.
+//! Combines grey pages into pages of several channels. The grey pages come from several files, or are the channels of one stack.
+//! The pages are combined by a decoder, so the rest of the engine processes a combined page like a page of one file.
 
 use super::errors::{Failure, Messages};
 use super::{
@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 /// How grey images become one of several channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mix {
-    /// Each is a channel: red, green and blue, or these and alpha.
+    /// Each image becomes a channel: red, green and blue, or these and alpha.
     Channels,
-    /// Each is multiplied by a colour, and added to the others.
+    /// Each image is multiplied by a colour, and the products are added.
     Colours(ChannelColours),
 }
 
@@ -159,7 +159,7 @@ pub fn combine_pages(pages: Vec<(PathBuf, Page)>, mix: &Mix) -> Result<Page> {
     })
 }
 
-/// A file with one of the channels, or with all of them on pages of their own.
+/// A file with one of the channels, or a stack with each channel on a page of its own.
 struct ChannelFile<'a> {
     path: &'a Path,
     source: &'a Source,
@@ -175,9 +175,9 @@ struct ChannelPage {
     page: usize,
 }
 
-/// The pages that become a page of the result.
+/// The pages that are combined into one page of the result.
 struct CompositePage {
-    /// The page whose metadata are kept: the first, which has the description of a stack.
+    /// The page whose metadata are kept: the first one, because the first page of a stack has the stack's description.
     first: ChannelPage,
     /// The pages of the channels, in the order of the channels or of the colours.
     channels: Vec<ChannelPage>,
@@ -253,8 +253,8 @@ impl<'a> CompositeDecoder<'a> {
         }
     }
 
-    /// Turns the files to the pages of a page of the result, and checks that their samples have the same type. Returns the
-    /// metadata of the first page, with what is known of the samples of all.
+    /// Makes the parts of a page of the result the current pages of their files, and checks that their samples have the same
+    /// type. Returns the metadata of the first part, with the significant bits of all parts.
     fn header(&mut self, page: usize, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let mut first: Option<(Metadata, ImageType, String)> = None;
         let mut significant = Some(Vec::new());
@@ -320,7 +320,7 @@ fn largest_value(metadata: &Metadata, shape: Shape) -> u16 {
     metadata.maxval.unwrap_or(shape.depth.full())
 }
 
-/// The pages of files, side by side.
+/// The pages of the result if each file is a channel: page 1 of every file, page 2 of every file, and so on.
 ///
 /// # Errors
 /// Files with different numbers of pages.
@@ -367,7 +367,8 @@ fn colours_of_files(files: &[ChannelFile], colours: &ChannelColours) -> Result<V
     files.iter().enumerate().map(colour).collect()
 }
 
-/// The pages of the channels that have a colour, for each position on the other axes of a stack.
+/// The pages of the result if the channels are pages of one stack: the pages of the channels that have a colour, for each
+/// position on the other axes.
 ///
 /// # Errors
 /// A stack whose metadata name no channels, and a channel that it does not have.
@@ -415,11 +416,11 @@ fn surveys(
     pages: &[CompositePage],
     with_colours: bool,
 ) -> Result<Vec<PageSurvey>> {
-    let of_file = |file: &ChannelFile| {
+    let file_surveys = |file: &ChannelFile| {
         let surveys = file.reader.surveys();
         surveys.with_context(|| file.path.shown().into_owned())
     };
-    let known: Vec<Vec<PageSurvey>> = files.iter().map(of_file).collect::<Result<_>>()?;
+    let known: Vec<Vec<PageSurvey>> = files.iter().map(file_surveys).collect::<Result<_>>()?;
     let survey = |page: &CompositePage| {
         let parts = &page.channels;
         let mut bytes = 0u64;
@@ -446,7 +447,7 @@ fn surveys(
                 path.shown(),
                 first_path.shown()
             );
-            // All channels of a page are in memory beside the result.
+            // All channels of a page are in memory together with the result. They are counted as metadata.
             bytes = bytes.saturating_add(survey.metadata_bytes);
             bytes = bytes.saturating_add(shape.bytes() as u64);
         }
@@ -486,7 +487,7 @@ impl Decoder for CompositeDecoder<'_> {
         if self.is_stack {
             formats::metadata::collapse(&mut metadata, Axis::C, pages, &mut diagnostics);
         }
-        // Those of all channels.
+        // `header` has found the values for all channels; they are set again after `update`.
         let (maxval, significant) = (metadata.maxval, metadata.significant.take());
         let shape = self.surveys[page].shape;
         let transform = Transform {
@@ -503,7 +504,7 @@ impl Decoder for CompositeDecoder<'_> {
         self.metadata = Metadata {
             maxval,
             significant,
-            // That of one channel.
+            // The window of one channel does not apply to the result.
             window: None,
             ..metadata
         };
@@ -539,7 +540,7 @@ impl Decoder for CompositeDecoder<'_> {
                 policy.add_fallback(format!("{}: {note}", name()));
             }
             if part.file > 0 {
-                // The times of a page are those of the first file.
+                // The traffic of a page is recorded with the first file.
                 first.traffic.add(&source.traffic.take());
             }
         }
@@ -550,8 +551,8 @@ impl Decoder for CompositeDecoder<'_> {
                 for image in &images {
                     metadata.check_maxval(image.samples());
                 }
-                let most = largest_value(&metadata, self.shape());
-                combine::blend(&images, colours, most)
+                let max_value = largest_value(&metadata, self.shape());
+                combine::blend(&images, colours, max_value)
             }
         }
     }

@@ -35,7 +35,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The largest shape that the output of a page can have, if this is that of the result of the operations.
+    /// The largest shape that the output of a page can have, given the shape of the operations' result.
     pub fn largest_output(&self, result: Shape) -> Shape {
         self.fitted(Shape {
             depth: self.depth.unwrap_or(result.depth),

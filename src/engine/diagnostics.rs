@@ -65,7 +65,7 @@ impl FileDiagnostics {
         }
     }
 
-    /// All warnings and all notes; in a file of several pages, each names its pages.
+    /// Returns all warnings and all notes. If the file has several pages, each message names its pages.
     pub fn finish(self) -> (Vec<Warning>, Vec<String>) {
         let (mut warnings, mut notes) = (Vec::new(), Vec::new());
         for Message {

@@ -1,4 +1,4 @@
-//! What failed: reading, processing or writing a file. Messages and the library's errors are made of it.
+//! Describes what failed: reading, processing or writing a file. Messages and the library's errors are built from it.
 
 use crate::gpu::Unusable;
 use crate::os::name::Shown;
@@ -6,7 +6,7 @@ use anyhow::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What failed, as the context of the error that says why.
+/// What failed. It is the context of an error that says why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// `read`, `write`, or the verb: `normalize`.
@@ -39,7 +39,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The failures of one input: what was to be done with which file.
+/// Makes the failures of one input from its path and the verb.
 #[derive(Clone, Copy, Debug)]
 pub struct Messages<'a> {
     /// The subcommand's name.
@@ -64,7 +64,8 @@ impl Messages<'_> {
         Failure::new(verb, self.input)
     }
 
-    /// Adds `cannot normalize scan.tif` to an error, unless the GPU cannot be used at all, which concerns no file.
+    /// Adds `cannot normalize scan.tif` to an error. An error about a GPU that cannot be used at all stays as it is, because it
+    /// is not about a file.
     pub fn add_context(&self, error: Error) -> Error {
         if error.is::<Unusable>() {
             error

@@ -40,12 +40,12 @@ pub struct Executor<'a> {
     pub device_line: String,
     /// The time that each stage took.
     pub timeline: Timeline,
-    /// The image's slot on the GPU that works on it.
+    /// The slot of the current image on a GPU. A GPU works on a limited number of images at a time.
     slot: Option<Slot>,
 }
 
 impl<'a> Executor<'a> {
-    /// An executor that adds to an existing `timeline`.
+    /// An executor that records times in `timeline`.
     pub fn new(devices: &'a Devices, timeline: Timeline) -> Executor<'a> {
         Executor {
             devices,
@@ -177,8 +177,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The GPU that will run the operations on an image of this shape, if it can decode the image too. Returns `None` if the
-    /// host decodes it.
+    /// The GPU that will decode an image of this shape and run the operations on it. Returns `None` if the host decodes it.
     ///
     /// # Errors
     /// A requested GPU that cannot be used.
@@ -200,7 +199,8 @@ impl<'a> Executor<'a> {
         Ok(gpu.filter(|gpu| self.acquire_slot(gpu)))
     }
 
-    /// Learns from the `time` in which the host decoded a page how fast it decodes pages that a GPU can decode too.
+    /// Records the `time` that the host took to decode a page. `auto` uses it to estimate whether a GPU would decode pages
+    /// faster.
     pub fn learn_decoding_time(&self, shape: &Shape, time: Duration) {
         self.devices.learn(shape.bytes(), time);
     }

@@ -1,4 +1,4 @@
-//! The type that images share whose samples are compared or combined pixel by pixel.
+//! The image type. Images must have the same type if they are compared or combined pixel by pixel.
 
 use crate::image::metadata::{Alpha, Metadata};
 use crate::image::{Depth, Shape};
@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The properties that images must share, so that their samples can be compared pixel by pixel.
+/// The properties that must be equal, so that the samples of two images can be compared pixel by pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageType {
     /// Width, height, channels and depth.
@@ -102,7 +102,7 @@ impl fmt::Display for ImageType {
         }
         match self.orientation {
             1 => Ok(()),
-            turned => write!(f, ", with orientation {turned}"),
+            other => write!(f, ", with orientation {other}"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a job carries from page to page, and from file to file: the operations, the output, the executor and its clock, and
-//! the results so far. `page.rs` processes a page of an input for a job.
+//! The state that a job keeps from page to page and from file to file: the operations, the output, the executor with its
+//! timeline, and the results so far. `page.rs` processes the pages.
 
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
@@ -52,7 +52,7 @@ pub struct OutputFile<'a> {
     pub target: &'a Target,
     /// Its encoder.
     pub writer: Writer<'a>,
-    /// The page that was encoded last, until its time is recorded: that of writing it may end only when the file is complete.
+    /// The page that was encoded last. Its time is recorded later, because writing may continue until the file is complete.
     pub last_page: Option<EncodedPage>,
 }
 
@@ -95,13 +95,13 @@ pub struct Input<'a> {
     pub source: &'a Source,
     /// Its decoder.
     pub reader: Reader<'a>,
-    /// The decoder's time of opening the file. The first page takes it.
+    /// The time that the decoder took to open the file. It is added to the time of the first page.
     pub opening: CodecClock,
-    /// The position of its pages in the output, if that has the pages of several inputs.
+    /// The position of its pages in the output, if the output has the pages of several inputs.
     pub position: Option<OutputPosition>,
 }
 
-/// The position of a file's pages in the output that several files become.
+/// The position of one file's pages in an output that is made of several files.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputPosition {
     /// Pages of the files before it.
@@ -184,7 +184,7 @@ impl<'a> Job<'a> {
         Some(&file.writer)
     }
 
-    /// Runs `work`, which measures pages: its stages are recorded under names of their own.
+    /// Runs `work`, which only measures pages. The timeline marks its stages as measuring.
     pub fn measuring<R>(&mut self, work: impl FnOnce(&mut Job<'a>) -> R) -> R {
         let outer = std::mem::replace(&mut self.executor.timeline.measuring, true);
         let result = work(self);
@@ -305,10 +305,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Refuses an output that cannot record how its values were scaled.
+    /// Refuses an output format that cannot record how values were scaled.
     ///
     /// # Errors
-    /// The formats that can.
+    /// A message with the formats that can.
     pub fn check_stretch_field(&self) -> Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -325,7 +325,8 @@ impl<'a> Output<'a> {
         check().with_context(|| cannot_write(&self.destination.path))
     }
 
-    /// Refuses pages that record another scaling than the first one, if the format stores one scaling for all pages.
+    /// Refuses pages that record another scaling than the first one, if the format stores one scaling for all pages. Such a
+    /// format cannot record a scaling for pages of several files.
     ///
     /// # Errors
     /// A page that records another scaling than the first.
@@ -366,15 +367,13 @@ impl Input<'_> {
         self.position.map_or(own, |position| position.pages_of_all)
     }
 
-    /// The number of a page, counted from 1. It is its number in the file, or in the output if that has the pages of several
-    /// inputs.
+    /// The number of a page, counted from 1: in its file, or in the output if the output has the pages of several inputs.
     pub fn page_number(&self, header: &PageHeader) -> usize {
         self.position.map_or(0, |position| position.pages_before) + header.page + 1
     }
 
     /// The header of the page at `index` among the selected pages, which becomes the decoder's current page.
-    /// `region` is what the first operation takes of it.
-    /// `read_ahead`: a GPU will probably decode the page.
+    /// `region` is the part of the page that the first operation takes. With `read_ahead`, a GPU will probably decode the page.
     fn header(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! Many files into one stack: their pages one after the other, with one range for all of them.
+//! Writes the pages of many files into one stack, one after the other. All pages share one range.
 
 use super::destination::Destination;
 use super::done::Done;
@@ -23,13 +23,12 @@ pub struct StackInput<'a> {
     pub must_be_regular: bool,
 }
 
-/// Runs `ops` on every page of all inputs and writes them to `output`, one after the other. Files are opened one at a time:
-/// to survey them, for each statistic that pages share, and to process them. If `auto` chose a GPU and it fails, all of it is
-/// done again on the CPU.
+/// Runs `ops` on every page of all inputs and writes them to `output`, one after the other. Only one file is open at a time. Each
+/// file is opened several times: for the survey, for each statistic that pages share, and for processing. If `auto` chose a GPU
+/// and it fails, everything is done again on the CPU.
 ///
 /// # Errors
-/// The first file that cannot be read or processed, and an output that cannot be written; then there is
-/// no output.
+/// The first file that cannot be read or processed, and an output that cannot be written. After an error there is no output.
 pub fn process_into_stack(
     ops: &[&dyn Operation],
     inputs: &[StackInput],
@@ -55,7 +54,7 @@ fn process_once(
         passes: Passes::default(),
     };
     let survey = files.survey(ops, inputs, output)?;
-    // Asked before the largest page takes its own part of the memory.
+    // Checked before the reservation, which reduces the free memory.
     let is_too_large = resources.is_too_large(survey.largest_page);
     let _reservation = resources.reserve(survey.largest_page);
     let writer = Writer::new(
@@ -107,7 +106,7 @@ struct Files<'a> {
     passes: Passes,
 }
 
-/// What the headers of all inputs say.
+/// The information from the headers of all inputs.
 struct Survey {
     /// The format of the output.
     format: &'static Format,
@@ -174,7 +173,7 @@ impl Files<'_> {
         })
     }
 
-    /// Opens a file, calls `work` with it, and checks that it is the one that an earlier pass saw.
+    /// Opens a file, calls `work` with it, and checks that the file has not changed since an earlier pass.
     fn visit(
         &self,
         input: &StackInput,

@@ -1,4 +1,4 @@
-//! A job whose input is in memory: its result stays in memory, is encoded, or is written to a file.
+//! A job whose input is in memory. Its result stays in memory, is encoded to bytes, or is written to a file.
 
 use super::errors::{Messages, cannot_write};
 use super::job::{Input, Job, Output};
@@ -106,14 +106,14 @@ impl MemoryJob<'_> {
         plans.collect()
     }
 
-    /// Makes an attempt, and another one on the CPU if a GPU that `auto` chose fails.
+    /// Calls `attempt`, and calls it again on the CPU if a GPU that `auto` chose fails.
     fn with_fallback(
         &self,
         pages: Vec<Page>,
         attempt: impl Fn(&Pages) -> Result<Done>,
     ) -> Result<Done> {
         let mut pages = Pages::new(pages);
-        // The pixels are given away, if nobody may ask for them once more.
+        // A second attempt needs the pixels again. If none is possible, the first may take them without a copy.
         pages.again |= self.resources.devices.may_use_gpu();
         with_fallback(|| attempt(&pages), true, self.resources.devices)
     }
@@ -150,7 +150,7 @@ impl MemoryJob<'_> {
         Ok(output.file.context(NO_DESTINATION)?.writer)
     }
 
-    /// Runs the operations on all pages; returns what was done, and the bytes that the writer has written.
+    /// Runs the operations on all pages. Returns the outcome, and the number of bytes that the writer has written.
     fn attempt<'t>(
         &'t self,
         pages: &Pages,

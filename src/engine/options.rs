@@ -47,7 +47,8 @@ pub struct TypedCommand {
 pub struct DeviceOption {
     /// The device.
     pub choice: Choice,
-    /// Whether it is on the command line. A device from the environment is a default, and conflicts with no option.
+    /// Whether the user gave it on the command line. A device from the environment is only a default, so it never conflicts with
+    /// other options.
     pub typed: bool,
 }
 

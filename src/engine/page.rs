@@ -22,11 +22,11 @@ use rows::FirstPass;
 
 /// A page while it is processed.
 struct PageRun<'p> {
-    /// What will happen to it. It is replaced if the pixels contradict the header, or memory does not hold a band.
+    /// The plan. It changes if the pixels contradict the header, or if the page cannot be processed in bands of rows.
     plan: Plan<'p>,
-    /// What the user should know of the run, beside the diagnostics of the plan.
+    /// The diagnostics of the run. The plan has diagnostics of its own.
     diagnostics: Diagnostics,
-    /// The time of reading its header, and of decoding it, until that is recorded.
+    /// The time for reading its header and decoding it. It is reset when it is recorded.
     decoder: CodecClock,
 }
 
@@ -85,8 +85,8 @@ impl<'a> Job<'a> {
             LoadedPage::Rows(first) => return Ok((types, first.statistics)),
             LoadedPage::Numbers(_) => bail!("internal error: numbers have no statistic"),
         };
-        // The first operation needs nothing before it: rotating an image does not change its statistic, and an operation that
-        // is bound to 8-bit statistics scales them itself when all samples become 16 bits.
+        // The statistic of the first operation is that of the decoded samples: rotating the page upright does not change it, and
+        // if samples are converted from 8 to 16 bits, the operation converts its 8-bit statistic itself.
         let before = match operation {
             0 => &[],
             _ => &run.plan.steps[..usize::from(run.plan.first_step_orients) + operation],
@@ -171,14 +171,14 @@ impl<'a> Job<'a> {
         let mut header = run.plan.header.clone();
         header.metadata.maxval = maxval;
         let mut plan = self.plan_header(header, input, shared)?;
-        // The page keeps to the traversal with which it was read.
+        // The page has been read with the traversal of the first plan.
         plan.traversal = run.plan.traversal.clone();
         run.plan = plan;
         Ok(())
     }
 
-    /// Decodes a page on the GPU that will run the steps. Returns `None` if the host must decode it, because no GPU runs the
-    /// steps, or for a reason that a note gives.
+    /// Decodes a page on the GPU that will run the steps. Returns `None` if the host must decode it: either no GPU runs the
+    /// steps, or a note gives the reason.
     fn decode_page_on_gpu(&mut self, input: &Input, run: &mut PageRun) -> Result<Option<Pixels>> {
         let plan = &run.plan;
         if !plan.gpu_can_decode {
@@ -215,8 +215,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Runs the operation on blocks of rows while they are decoded. Returns `None` if a GPU is to run it on the whole page, or
-    /// if a block failed: a note gives the reason, and decoding the page as a whole shows what is wrong with it.
+    /// Runs the operation on blocks of rows while they are decoded. Returns `None` if a GPU is to run it on the whole page.
+    /// Also returns `None`, with a note, if a block failed: then the page is decoded as a whole, which reports any damage.
     fn run_on_blocks(&mut self, input: &Input, run: &mut PageRun) -> Option<Executed<Pixels>> {
         let step = run.plan.steps.first()?;
         let decoder = &mut run.decoder;

@@ -46,22 +46,22 @@ pub struct PageHeader {
     pub format: &'static Format,
     /// Its metadata as they are stored.
     pub metadata: Metadata,
-    /// Which of its metadata cannot be kept.
+    /// Messages about metadata that cannot be kept.
     pub diagnostics: Diagnostics,
     /// How its decoder can return it.
     pub decoder: DecoderCapabilities,
-    /// The region that the first operation takes, if its decoder can give that alone.
+    /// The region that the first operation takes, if the decoder can decode only that region.
     pub region: Option<RegionParts>,
     /// Bytes of the file.
     pub file_bytes: u64,
 }
 
-/// A region of a page, and which part of the page its decoder reads for it, as text.
+/// A region of a page, and the part of the page that the decoder reads for it.
 #[derive(Clone, Debug)]
 pub struct RegionParts {
     /// The region.
     pub region: Region,
-    /// The part of the page.
+    /// The part of the page that is read, as text for the plan.
     pub parts: String,
 }
 
@@ -104,15 +104,15 @@ pub struct Plan<'a> {
     pub steps: Vec<Task<'a>>,
     /// Whether the first step rotates the page upright.
     pub first_step_orients: bool,
-    /// The region that is decoded; `None` if that is the whole page. The first step then has nothing left to do.
+    /// The region that is decoded; `None` for the whole page. If there is a region, the first step has nothing left to do.
     pub region: Option<RegionParts>,
-    /// The shape that the first step is given.
+    /// The shape of the first step's input.
     pub first_input_shape: Shape,
     /// The shape of the result before `fit`. For numbers, it is that of the last step's input.
     pub result_shape: Shape,
-    /// The largest value of the 16-bit samples that are converted to 8 bits after the last step, if they are.
+    /// If 16-bit samples are converted to 8 bits after the last step, the largest value that they can have.
     pub to_eight_bits: Option<u16>,
-    /// The reduction of the result, if it makes the image smaller.
+    /// The reduction of the result (`--fit`), if it makes the image smaller.
     pub fit: Option<Fit>,
     /// How the page passes through memory.
     pub traversal: Traversal,
@@ -122,13 +122,13 @@ pub struct Plan<'a> {
     pub step_form: Form,
     /// The form in which a GPU returns the output.
     pub output_form: Form,
-    /// The device that will run the steps by the current estimate, and why.
+    /// The device that is expected to run the steps, and why.
     pub device_line: String,
-    /// What the user should know before anything is done.
+    /// Warnings and notes that are known from the header.
     pub diagnostics: Diagnostics,
     /// The metadata after all steps but the last.
     metadata: Metadata,
-    /// The shape that `metadata` describe, at the depth that the file stores.
+    /// The shape that `metadata` describe. Until the first operation it has the depth that the file stores.
     described_shape: Shape,
     output: Option<&'a Destination>,
     pages: usize,
@@ -181,8 +181,8 @@ pub fn plan_page<'a>(
     let mut result_shape = first_input_shape;
     let first_operation = usize::from(upright.is_some());
     for (index, step) in steps.iter().enumerate() {
-        // The operations were checked when the file was opened, but only here is it known whether the page is rotated first.
-        // The first operation is asked about samples as the file stores them: `first_input_shape` may have another depth.
+        // The operations were checked when the file was opened, but not with the rotation of this page.
+        // The first operation is checked with the depth that the file stores: `first_input_shape` may have another.
         let depth = if index <= first_operation {
             header.shape.depth
         } else {
@@ -255,8 +255,8 @@ impl<'a> Plan<'a> {
         last.map_or(Effect::Numbers, |step| step.op.properties().effect)
     }
 
-    /// The ranges that the last operation scaled values from; none if it scaled none. Ranges of earlier operations do not apply
-    /// to the samples that are converted to 8 bits.
+    /// The ranges that the last operation scaled values from; empty if it did not scale. Ranges of earlier operations do not
+    /// apply to the samples that are converted to 8 bits.
     pub fn scaled_ranges<'s>(&self, summary: &'s Summary) -> &'s [(Number, Number)] {
         match self.last_effect() {
             Effect::Values => &summary.ranges,
@@ -279,20 +279,20 @@ impl<'a> Plan<'a> {
         if step.op.properties().statistic == Statistic::None
             && step.op.properties().effect == Effect::Values
         {
-            // A range was given. The minimum and maximum show whether to warn about it.
+            // The user gave the range. The minimum and maximum are needed only to warn if no sample is in it.
             return Statistic::MinMax;
         }
         step.statistic()
     }
 
-    /// Whether the last operation is given signed samples.
+    /// Whether the input samples of the last operation are signed.
     pub fn last_input_is_signed(&self) -> bool {
         let last = self.steps.last();
         last.map_or(self.header.metadata.signed, |step| step.types.read.signed)
     }
 
-    /// Chooses how the page passes through memory. If `--low-memory` asks for bands of rows and the page cannot be processed so,
-    /// a warning gives the reason.
+    /// Chooses how the page passes through memory. If the user gave `--low-memory` and the page cannot be processed in bands of
+    /// rows, a warning gives the reason.
     fn choose_traversal(&mut self, row_bands: bool, writer: Option<&Writer>) {
         if self.region.is_some() {
             return;
@@ -318,7 +318,7 @@ impl<'a> Plan<'a> {
         low_memory.then(|| format!("--low-memory: the whole image is in memory because {reason}"))
     }
 
-    /// Whether the numbers of blocks can be merged into those of the page.
+    /// Whether the page can be processed in blocks whose numbers are merged.
     fn can_be_in_blocks(&self) -> bool {
         let [step] = &self.steps[..] else {
             return false;
@@ -394,7 +394,7 @@ fn steps<'a>(
     let mut stretch = metadata.stretch.clone().and_then(Result::ok);
     for (index, op) in file.ops.iter().enumerate() {
         let is_last = index + 1 == file.ops.len();
-        // Only the last step sees the output's format: those before it give what a file between two steps would hold.
+        // Only the last step depends on the output's format. The other steps give what a file between two steps would hold.
         let output_type = op.output_type(Values {
             depth,
             signed: values.signed && (format_has_sign || !is_last),
@@ -419,7 +419,7 @@ fn steps<'a>(
         }
         values = Values {
             depth,
-            // As in a file between the two steps: the sign means nothing once values are scaled.
+            // As in a file between the two steps: an operation that scales values also decides whether they are signed.
             signed: match op.properties().effect {
                 Effect::Values => types.written.signed,
                 _ => values.signed,
@@ -458,8 +458,8 @@ fn output_form(writer: Option<&Writer>, shape: &Shape) -> Form {
     }
 }
 
-/// The form in which a GPU returns the result of the steps. It stays there if its samples still need a conversion or a
-/// reduction, and is deflated if the output is a PNG.
+/// The form in which a GPU returns the result of the steps. The result stays in device memory if it is still to be converted to
+/// 8 bits or reduced. Otherwise it is deflated if the output is a PNG.
 fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shape) -> Form {
     let depth = output.and_then(|output| output.depth);
     let loses_bits = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
@@ -493,7 +493,7 @@ fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
         }
 }
 
-/// Checks the operations against the meaning of the last channel. Returns a warning if the result may surprise.
+/// Checks the operations against the meaning of the channels. Returns a warning if the result may be unexpected.
 ///
 /// # Errors
 /// A channel that the operations can neither keep nor change.

@@ -4,20 +4,20 @@ use crate::image::Values;
 use crate::ops::{Join, Operation, SampleTypes, Scope, Statistic, Statistics};
 use anyhow::Result;
 
-/// The statistics that pages share: for each operation that shares one, and for each type of page.
+/// The statistics that pages share: one for each operation with a shared statistic and each type of page.
 #[derive(Debug, Default)]
 pub struct SharedStatistics(Vec<(StatisticKey, Statistics)>);
 
-/// The pages that share a statistic. Their values can be compared.
+/// Identifies the pages that share a statistic of an operation: pages whose values can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StatisticKey {
     /// The index of the operation, counted from 0.
     operation: usize,
-    /// The type of the samples that it reads.
+    /// The type of the samples that the operation reads.
     values: Values,
     /// The channels of a page.
     channels: usize,
-    /// The position on the axis of channels; 0 if the operation treats all channels alike.
+    /// The position of the page on the axis of channels; 0 if the operation measures all channels together.
     channel: usize,
 }
 
@@ -73,8 +73,8 @@ impl SharedStatistics {
         }
     }
 
-    /// The statistic of an operation for samples of these types, of a page at this position on the axis of channels; `None` if
-    /// each page has its own.
+    /// The statistic of an operation for samples of these types, on a page at this position on the axis of channels. Returns
+    /// `None` if each page has its own.
     pub fn get(
         &self,
         operation: usize,

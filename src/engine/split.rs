@@ -1,4 +1,4 @@
-//! The pages of a stack, each to a file of its own, with the statistics that they share.
+//! Writes each page of a stack to a file of its own. The pages share statistics, which are measured first.
 
 use super::done::Warning;
 use super::errors::Messages;
@@ -15,7 +15,7 @@ use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// An opened file whose pages are processed one by one, with the statistics that they share.
+/// An opened file whose pages are processed one by one, and the statistics that the pages share.
 #[derive(Debug)]
 pub struct OpenStack {
     source: Source,
@@ -23,7 +23,7 @@ pub struct OpenStack {
     pages: Vec<Place>,
     /// Warnings about the file.
     warnings: Vec<Warning>,
-    /// The time of measuring.
+    /// The time that measuring took.
     timeline: Timeline,
 }
 
@@ -34,7 +34,7 @@ impl HasWarnings for OpenStack {
 }
 
 impl OpenStack {
-    /// Where the selected pages are.
+    /// The selected pages: the number of each in the file, and its position on the axes.
     pub fn pages(&self) -> &[Place] {
         &self.pages
     }
@@ -50,8 +50,8 @@ impl OpenStack {
     }
 }
 
-/// Opens a file and measures what its pages share; results will be written as `template` says. `passes`
-/// has the inputs as an earlier pass saw them.
+/// Opens a file and measures the statistics that its pages share. `template` says how results will be written. `passes` has
+/// the identities of the inputs in an earlier pass.
 ///
 /// # Errors
 /// A file that cannot be read or processed.
@@ -101,7 +101,7 @@ fn measure_stack(
     })
 }
 
-/// The pages of a file, and what they share.
+/// The pages of a file, and the statistics that they share.
 struct MeasuredPages {
     pages: Vec<Place>,
     statistics: SharedStatistics,
@@ -125,7 +125,7 @@ fn measure_pages(
     let reader = reader.with_context(cannot_read)?;
     let pages = reader.places();
     let page_bytes = page_bytes(&reader, ops, Some(template)).with_context(cannot_read)?;
-    // Asked before this page takes its own part of the memory.
+    // Checked before the reservation, which reduces the free memory.
     let is_too_large = resources.is_too_large(page_bytes);
     let _reservation = resources.reserve(page_bytes);
     let output = Output::measuring(template);
@@ -149,7 +149,8 @@ fn measure_pages(
     })
 }
 
-/// Runs operations on one page of a stack, counted from 1 in its file, and writes it to a file of its own.
+/// Runs operations on one page of a stack and writes the result to a file of its own. `page` is its number in the stack's file,
+/// counted from 1.
 ///
 /// # Errors
 /// As `process_file`.

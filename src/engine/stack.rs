@@ -6,8 +6,8 @@ use crate::image::metadata::Axis;
 use anyhow::Result;
 
 impl Job<'_> {
-    /// Reads all pages of a stack once for each operation with a shared statistic, and measures the result of the operations
-    /// before it. The pixels are not kept.
+    /// Measures the statistics that the pages of a stack share. For each operation with such a statistic, it reads all pages once
+    /// and runs the operations before it. The pixels are not kept.
     ///
     /// # Errors
     /// A page that cannot be read or processed.

@@ -1,4 +1,4 @@
-//! A task: an operation with all that it needs to know about one image. Also the bytes that a list of tasks moves.
+//! A task: an operation with all that it needs to know about one image. `device_work` counts the bytes that tasks move.
 
 use crate::gpu::Work;
 use crate::image::Shape;
@@ -43,7 +43,7 @@ pub enum Form {
     Samples,
     /// Deflated for a PNG, if a GPU computes the result.
     Png,
-    /// Samples in the memory of the GPU, which still changes them.
+    /// Samples in the memory of the GPU, because more steps follow there.
     Device,
 }
 
@@ -65,10 +65,10 @@ pub fn device_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
     all
 }
 
-/// Refuses options that do not fit the samples. If there are several operations, the message names the one.
+/// Refuses options that do not fit the samples.
 ///
 /// # Errors
-/// The reason.
+/// The reason. If there are several operations, the message also names the operation.
 pub fn check_types(tasks: &[Task]) -> Result<()> {
     for task in tasks {
         let mut fits = task.op.check_types(&task.types);

@@ -1,9 +1,9 @@
 //! Processes images larger than GPU memory in bands, several at a time: the upload of one band overlaps with the kernels of
 //! another and the download of a third.
 //!
-//! An operation's access says how it may be cut. For pointwise operations and reductions, a band is a run of pixels. For a
-//! permutation, a band is a number of rows of the result. It is computed from rows of the image or, if the permutation
-//! transposes, from a range of columns. The statistic is measured before, in bands as well.
+//! The access pattern of an operation (`Access`) determines how the image may be cut. For pointwise operations and reductions, a
+//! band is a run of pixels. For a permutation, a band is some rows of the result. It is computed from rows of the image or, if
+//! the permutation transposes, from a range of columns. The statistic is measured first, in bands as well.
 
 use super::Task;
 use crate::gpu::NoMemory;
@@ -31,14 +31,14 @@ const MIN_BAND_BYTES: usize = 64 << 10;
 /// Streams: one for each direction of the link, and one for the kernels.
 const STREAMS: usize = 3;
 
-/// Bytes of the smallest memory page of a system.
+/// The smallest size in bytes of a memory page on any system.
 const MIN_PAGE_BYTES: usize = 4096;
 
-/// How an image is cut into bands: the samples of the input from which each range of bytes of the result comes.
+/// How an image is cut into bands. It maps a range of the result to the part of the input that the range is computed from.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     shape: Shape,
-    /// How pixels move; `None` if the result takes the image's own memory.
+    /// How pixels move; `None` if they stay in place, so that the result overwrites the image.
     permutation: Option<PixelMap>,
     /// Bytes of the smallest unit that is not cut: a row of the result, or a pixel.
     unit_bytes: usize,
@@ -49,14 +49,14 @@ pub struct Cut {
 pub struct BandInput<'a> {
     /// The shape of the input.
     pub shape: Shape,
-    /// Its samples in the image; `None` if they are in the band's own memory.
+    /// The part of the image with its samples; `None` if the samples are in the memory of the band's result.
     pub columns: Option<Columns<'a>>,
 }
 
 /// The same range of bytes of every row.
 #[derive(Debug)]
 pub struct Columns<'a> {
-    /// The bytes of the rows, from the image's first column to its last.
+    /// The bytes of whole rows of the image.
     pub rows: &'a [u8],
     /// Bytes of a row.
     pub row_bytes: usize,
@@ -73,7 +73,7 @@ struct BandBuffers<'a> {
 }
 
 impl Cut {
-    /// How an image of this shape is cut for an operation of this access.
+    /// How an image of this shape is cut for an operation with this access pattern.
     ///
     /// # Errors
     /// A `NoMemory` if the operation cannot be cut.
@@ -95,7 +95,7 @@ impl Cut {
         })
     }
 
-    /// The input for `units` units of the result from unit `first` on. `input` holds the image's samples.
+    /// The input for `units` units of the result, starting at unit `first`. `input` holds the image's samples.
     fn band_input<'a>(&self, first: usize, units: usize, input: &'a [u8]) -> BandInput<'a> {
         let image = self.shape;
         let Some(map) = self.permutation else {
@@ -146,7 +146,7 @@ impl Cut {
     }
 }
 
-/// A worker thread that processes bands on a GPU's stream. Tests have one without a GPU.
+/// A worker thread that processes bands on a GPU's stream. Tests implement it without a GPU.
 pub trait BandStream: Send {
     /// The numbers that the operation computes for a band.
     type Numbers: Join + Send;
@@ -166,8 +166,8 @@ pub struct AllBands<S: BandStream> {
     pub streams: Vec<S>,
 }
 
-/// Fills `memory` with the result of an image's samples, in bands of about `band_bytes` bytes. If no pixels move, `memory` holds
-/// the samples itself and `input` is empty.
+/// Computes the result of an image in bands of about `band_bytes` bytes, and writes it to `memory`. If no pixels move, `memory`
+/// contains the image's samples at the start, and `input` is empty.
 ///
 /// # Errors
 /// The first error of a stream, and a system that allows no more threads.
@@ -189,7 +189,7 @@ pub fn in_bands<S: BandStream>(
         while let Some((index, memory)) = next() {
             let band = run_band(cut, input, &mut stream, index * units, memory);
             if band.is_err() {
-                // No stream starts another band.
+                // Takes all remaining bands, so that no stream starts another one.
                 while next().is_some() {}
             }
             numbers.push(band?);
@@ -261,7 +261,7 @@ fn exclusively<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
     copy()
 }
 
-/// A stream of a GPU, and the work on each band. The work returns an image or none, and numbers.
+/// A stream of a GPU, and the work on each band. The work returns numbers, and an image if the operation produces one.
 struct GpuStream<'a, W> {
     gpu: Gpu,
     timeline: Timeline,
@@ -311,7 +311,7 @@ impl BandRunner<'_> {
         let link = Link::default();
         let new_stream = || {
             Ok(GpuStream {
-                // Device memory is allocated without interrupting the other streams.
+                // With `true`, allocating device memory does not interrupt the other streams.
                 gpu: self.gpu.with_stream(true)?,
                 timeline: Timeline::default(),
                 link: &link,
@@ -400,12 +400,12 @@ pub fn run(
 ) -> Result<Executed> {
     let shape = image.shape();
     if chain::output(task.op, shape).depth != shape.depth {
-        // A band of the result is as large as its input. Only operations on 32-bit samples give another depth.
+        // A band of the result must have as many bytes as its input. Only operations on 32-bit samples change the depth.
         let reason = "an operation that changes the depth of samples is not run in bands";
         return Err(anyhow!(reason).context(NoMemory));
     }
     if let Access::Region(_) = task.op.properties().access {
-        // The host copies the region: sending the whole image in bands for a part of it would take longer.
+        // The host copies the region, because sending the whole image to the GPU in bands would take longer.
         let bound = task.op.bind(task.types, &Statistics::None)?;
         return Ok(Executed {
             result: bound.cpu(image, timeline)?,
@@ -464,8 +464,8 @@ pub fn run(
     })
 }
 
-/// Memory for an image of this shape whose pages are in memory. All cores touch them at once: the driver would touch one after
-/// the other when it pins them.
+/// Memory for an image of this shape. All cores write to its memory pages in parallel, so that the system allocates them now:
+/// the driver would do so one page after the other when it pins the memory.
 fn moved_memory(shape: Shape) -> Result<HostMemory> {
     let mut memory = HostMemory::from(Samples::any(&shape)?);
     let pages = memory.par_chunks_mut(MIN_PAGE_BYTES);

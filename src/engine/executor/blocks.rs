@@ -1,4 +1,4 @@
-//! Runs an operation on an image that is never in memory as a whole: on each block of rows when it is decoded.
+//! Runs an operation on each block of rows as soon as it is decoded, so that the image is never in memory as a whole.
 
 use super::{Executor, Form, Pixels, Task, check_types, device_work};
 use crate::formats::BlockSink;
@@ -18,8 +18,8 @@ struct BlockResults {
 }
 
 impl Executor<'_> {
-    /// Runs an operation on the CPU on the blocks of an image of this shape. `decode_blocks` passes them to its argument in any
-    /// order and on any thread. Returns `None` if a GPU is to run the operation on the whole image.
+    /// Runs an operation on the CPU, on the blocks of an image of this shape. `decode_blocks` calls its argument for each block,
+    /// in any order and on any thread. Returns `None` if a GPU is to run the operation on the whole image.
     ///
     /// # Errors
     /// Those of `decode_blocks`, blocks that do not cover the image, and options that do not fit the samples.

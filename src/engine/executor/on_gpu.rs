@@ -1,5 +1,5 @@
-//! Runs operations on a GPU: on a whole image, whose pixels stay there from the first operation to the last. If its memory does
-//! not hold the image, the operations run one after the other, each in bands.
+//! Runs operations on a GPU. The whole image stays in device memory from the first operation to the last. If device memory is too
+//! small for that, the operations run one after the other, each in bands.
 
 use super::pixels::DownloadedPixels;
 use super::{Form, Pixels, Task, bands};
@@ -20,8 +20,8 @@ pub struct RanOnGpu {
     pub in_bands: bool,
 }
 
-/// Runs operations on a GPU, one after the other. An image from host memory returns in the same memory. An image that device
-/// memory cannot hold is processed in bands by each operation, and returns as samples.
+/// Runs operations on a GPU, one after the other. The result of an image in host memory replaces the image in the same memory.
+/// If device memory cannot hold the image, each operation processes it in bands, and the result is samples.
 ///
 /// # Errors
 /// Errors of the GPU.
@@ -77,7 +77,8 @@ fn run_in_bands(
     })
 }
 
-/// Runs operations on a GPU that does not hold what all of them need at once. The image returns to host memory after each.
+/// Runs operations one at a time, because device memory cannot hold what all of them need together. After each operation the
+/// image returns to host memory.
 fn run_one_by_one(
     tasks: &[Task],
     image: Image,
@@ -133,7 +134,7 @@ pub(super) fn measure_on_gpu(
 
 /// An image that a GPU's job is about to process.
 struct StagedPixels {
-    /// Host memory for the job: the samples to upload, or room for those to download.
+    /// Host memory for the job: the samples to upload, or memory for the download.
     memory: HostMemory,
     /// The image, if it is in device memory already.
     device_image: Option<DeviceImage>,
@@ -183,8 +184,8 @@ fn run_whole(
 ) -> Result<Executed<DownloadedPixels>> {
     let (result, measured) = queue_all(tasks, image, job)?;
     let result = result.try_map(|image| DownloadedPixels::from_device(image, form, job))?;
-    // The operations ran with statistics in device memory. Their summaries name the values, so the operations are bound once
-    // more to the same statistics on the host.
+    // The operations ran with statistics in device memory. Their summaries contain values of the statistics, so the operations
+    // are bound again, to the same statistics on the host.
     let mut summary = Summary::default();
     for (task, measured) in tasks.iter().zip(measured) {
         let measured = measured.on_host(job)?;

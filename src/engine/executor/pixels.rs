@@ -36,7 +36,7 @@ impl Pixels {
     }
 }
 
-/// The result of a GPU's job, whose samples or data are in the job's host memory.
+/// The result of a GPU's job. Samples and compressed data are in the job's host memory.
 pub(super) enum DownloadedPixels {
     /// The samples of an image of this shape.
     Samples(Shape),

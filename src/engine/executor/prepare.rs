@@ -1,5 +1,5 @@
-//! Prepares a GPU for the images of a batch before their work is queued. Once work is queued, loading a kernel or enlarging the
-//! memory pool waits for the work of all images, 10 ms and more at a time.
+//! Prepares a GPU for a batch before any work is queued. Once work is queued, loading a kernel or enlarging the memory pool waits
+//! until the work of all images is done, 10 ms and more each time.
 
 use crate::gpu::driver::Gpu;
 use crate::gpu::driver::launch::Arguments;
@@ -17,12 +17,12 @@ use crate::gpu::launch::png_pack::{PngPack, PngPlace};
 use crate::gpu::launch::png_rows::{PngExpand, PngKinds};
 use crate::gpu::launch::png_unfilter::{PngFlat, PngWave};
 
-/// Bytes of device memory that the driver's pool begins with: about as much as the first images need together.
+/// The initial size in bytes of the driver's memory pool: about as much as the first images need together.
 const POOL_BYTES: usize = 1 << 30;
 
-/// Loads the kernels that decode a page and that deflate a PNG, and fills the driver's memory pool. Of kernels with variants,
-/// that for 16-bit grey images is loaded. An error is ignored: the image that needs the kernel or the memory meets it again and
-/// reports it.
+/// Loads the kernels that decode pages and those that deflate PNGs, and fills the driver's memory pool. If a kernel has variants,
+/// only the one for 16-bit grey images is loaded. Errors are ignored: they occur again, and are reported, when an image needs the
+/// kernel or the memory.
 pub fn prepare(gpu: &Gpu) {
     load::<PngJoin>(gpu, "");
     load::<PngAgree>(gpu, "");
@@ -52,7 +52,7 @@ pub fn prepare(gpu: &Gpu) {
     load::<PngPlace>(gpu, "");
     load::<PngPack>(gpu, "");
     if gpu.memory().is_ok_and(|(free, _)| free / 8 >= POOL_BYTES) {
-        // A stream as the images of a batch use it.
+        // With the same kind of stream as the images of a batch use.
         let _ = gpu
             .with_stream(true)
             .and_then(|stream| stream.alloc(POOL_BYTES));

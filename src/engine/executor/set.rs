@@ -14,20 +14,20 @@ use anyhow::Result;
 
 /// A page that is ready to run.
 pub struct PageWork<'w, 'p> {
-    /// What happens to it.
+    /// The plan of the page.
     pub plan: &'w Plan<'p>,
-    /// The samples that the first step is given.
+    /// The input of the first step.
     pub pixels: Pixels,
     /// Decodes the page again, on the host.
     pub decode_again: &'w mut dyn FnMut(&mut Timeline) -> Result<Image>,
-    /// Notes for the user: what did not run as planned.
+    /// Notes for the user about work that did not run as planned.
     pub notes: &'w mut Vec<String>,
     /// The messages about the page's file.
     pub messages: Messages<'w>,
 }
 
 impl Executor<'_> {
-    /// Runs the plans of a set of pages, one after the other. An error of one page leaves the others alone.
+    /// Runs the plans of a set of pages, one after the other. An error of one page does not affect the others.
     pub fn run_set(&mut self, set: Vec<PageWork>) -> Vec<Result<Executed<Pixels>>> {
         set.into_iter().map(|page| self.run_page(page)).collect()
     }
@@ -44,8 +44,8 @@ impl Executor<'_> {
         let was_on_gpu = pixels.are_on_gpu();
         let mut executed = self.run(&plan.steps, pixels, plan.step_form);
         if was_on_gpu && executed.as_ref().is_err_and(|error| error.is::<NoMemory>()) {
-            // The GPU that decoded the page does not hold a result beside it. From host memory the steps run in bands. The
-            // samples need no conversion before the first step: a GPU decodes only pages without one (`gpu_can_decode`).
+            // The GPU that decoded the page has no memory for the result. Decoded again on the host, the page can be processed in
+            // bands. No input conversion is needed, because a GPU decodes only pages without one (`gpu_can_decode`).
             notes.push(
                 "decoded again on the CPU: the GPU's memory does not hold the page and the result"
                     .into(),
@@ -82,8 +82,8 @@ impl Executor<'_> {
         self.apply(change, pixels, notes)
     }
 
-    /// Converts 16-bit samples of 0 to `max_value` to 8 bits. Samples that were scaled from `scaled_ranges` are scaled to 8 bits
-    /// instead (`ops::depth`).
+    /// Converts 16-bit samples from 0 to `max_value` to 8 bits. If the samples were scaled from `scaled_ranges`, they are scaled
+    /// to 8 bits instead (`ops::depth`).
     fn convert_to_eight_bits(
         &mut self,
         pixels: Pixels,
@@ -92,7 +92,7 @@ impl Executor<'_> {
         notes: &mut Vec<String>,
     ) -> Result<Pixels> {
         let bytes = 3 * pixels.shape().samples() as u64;
-        // The kernel converts the full range only.
+        // The kernel supports only the full range.
         let pixels = match max_value {
             u16::MAX => pixels,
             _ => Pixels::Host(self.to_host(pixels)?),
@@ -111,7 +111,8 @@ impl Executor<'_> {
         self.apply(change, pixels, notes)
     }
 
-    /// Changes an image in the memory where it is, or on the host if device memory does not hold the result beside it.
+    /// Applies a change on the device where the image is, or on the host if device memory cannot hold both the image and the
+    /// result.
     fn apply<G, H>(
         &mut self,
         change: Change<G, H>,
@@ -144,7 +145,7 @@ impl Executor<'_> {
 
 /// A change of an image after the last step.
 struct Change<G, H> {
-    /// What happens to the image, as a participle.
+    /// What happened to the image, as a participle for messages.
     name: &'static str,
     on_gpu: G,
     on_host: H,

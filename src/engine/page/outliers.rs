@@ -1,6 +1,6 @@
 //! Detects outliers, such as hot pixels, that determine the range of an image, so that all other samples become nearly equal.
-//! That is estimated from the samples at the points of a lattice, which costs next to nothing, and only for pages whose own
-//! minimum and maximum are the range.
+//! The estimate uses only the samples at the points of a lattice, so it takes almost no time. It is made only for pages that
+//! are scaled from their own minimum and maximum.
 
 use crate::engine::executor::{Pixels, Task};
 use crate::image::metadata::Hint;
@@ -15,12 +15,12 @@ const MIN_FILLED_SHARE: f64 = 1.0 / 16.0;
 /// The fewest samples for a reliable estimate.
 const MIN_SAMPLES: usize = 400;
 
-/// The values at 0.1 and 99.9 % of the samples of a lattice: of all colours together, or of each.
+/// The values of the 0.1th and the 99.9th percentile of the samples of a lattice: one pair for all colours, or one for each.
 pub struct Spread(Vec<(f64, f64)>);
 
 impl Spread {
-    /// Measures the input of `tasks`, if they are one `normalize` by the page's own range. Returns `None` if a GPU decoded the
-    /// pixels: copying the points of the lattice to the host would stall its queue, so no hint is given for these images.
+    /// Measures the input of `tasks`, if they are a single `normalize` that measures the page's own range. Returns `None` if a
+    /// GPU decoded the pixels: copying the points of the lattice to the host would stall the GPU's queue.
     pub fn measure(tasks: &[Task], pixels: &Pixels) -> Option<Spread> {
         let ([task], Pixels::Host(image)) = (tasks, pixels) else {
             return None;
@@ -64,8 +64,8 @@ impl Spread {
     }
 }
 
-/// The samples of some channels at the points of a lattice, as they are in memory, where they sort as their values do.
-/// Infinities and NaN are left out.
+/// The samples of some channels at the points of a lattice, without infinities and NaN. They are integers as they are stored in
+/// memory, which have the same order as the values that they represent.
 fn lattice(image: &Image, channels: Range<usize>) -> Vec<u64> {
     match image.samples() {
         Samples::U8(samples) => at_points(samples, image.shape(), channels),

@@ -1,5 +1,5 @@
-//! A page in bands of rows, so that it is never in memory as a whole. Two passes decode it: the first checks all of the
-//! file and measures the statistic, the second processes and encodes one band after the other.
+//! Processes a page in bands of rows, so that it is never in memory as a whole. The page is decoded twice: the first pass checks
+//! the whole file and measures the statistic, and the second pass processes and encodes one band after the other.
 
 use super::PageRun;
 use crate::engine::errors::cannot_write;
@@ -15,11 +15,11 @@ use crate::ops::{Bound, Join, Statistic, Statistics, Summary, depth};
 use crate::timing::{BandClock, CodecClock, Timeline};
 use anyhow::{Context, Error, Result, anyhow, bail};
 
-/// Why the CPU does the work.
+/// The reason, in messages, why the CPU does the work.
 const CPU_REASON: &str = "it is processed in bands of rows to save memory";
 
-/// The most copies of a band in memory at a time: as it is read, collected, converted, changed and encoded. The rest is a
-/// margin.
+/// The most copies of a band in memory at a time. Five are known: while it is read, collected, converted, changed and encoded.
+/// The other three are a margin.
 const BAND_COPIES: usize = 8;
 
 /// How the rows of a page are decoded.
@@ -31,13 +31,13 @@ enum DecodeMethod {
     Serial,
 }
 
-/// What the first pass over a page finds.
+/// The result of the first pass over a page.
 pub struct FirstPass {
     /// The statistic.
     pub statistics: Statistics,
     /// Unprocessed rows that the encoder inspects before it begins.
     sample_rows: Vec<Image>,
-    /// A warning about options that fit none of the bands.
+    /// A warning about options that fit no band.
     warning: Option<String>,
     /// The largest value that the header names, unless a sample is larger.
     maxval: Option<u16>,
@@ -46,8 +46,8 @@ pub struct FirstPass {
 }
 
 impl<'a> Job<'a> {
-    /// Checks the whole file, and measures a statistic of the samples that the operation is given. Returns `None` if memory
-    /// does not hold a band or a row cannot be read. A diagnostic gives the reason, and the page is decoded as a whole.
+    /// Checks the whole file, and measures a statistic of the operation's input. Returns `None` if there is not enough memory for
+    /// a band, or if a row cannot be read. The page is then decoded as a whole, and with `--low-memory` a warning says why.
     ///
     /// # Errors
     /// `--device gpu`, which does not process bands of rows, and options that do not fit the samples.
@@ -195,7 +195,7 @@ impl<'a> Job<'a> {
         };
         let add_context = |error| input.messages.add_context(error);
         let sample_rows = first.sample_rows.iter();
-        // The time of processing them is that of their bands, which are processed again.
+        // The time is not recorded: these rows are processed again in their bands, where it is.
         let sample_rows = sample_rows.map(|rows| process(rows.clone(), &mut Timeline::default()));
         let sample_rows = sample_rows.collect::<Result<Vec<Image>>>();
         let sample_rows = sample_rows.map_err(add_context)?;
@@ -245,7 +245,7 @@ impl<'a> Job<'a> {
 }
 
 impl PageRun<'_> {
-    /// Has the page in memory as a whole. A warning gives the reason if `--low-memory` was asked for.
+    /// Changes the plan, so that the page is in memory as a whole. If the user gave `--low-memory`, a warning gives the reason.
     fn fall_back_to_whole(&mut self, reason: &str) {
         self.plan.traversal = Traversal::Whole;
         let warning = self.plan.whole_image_warning(reason);
@@ -261,7 +261,8 @@ fn only_task<'p>(plan: &Plan<'p>) -> Result<Task<'p>> {
     }
 }
 
-/// Whether memory holds all copies of a band. This is tried before: when memory runs out during a pass, the program aborts.
+/// Whether there is enough memory for all copies of a band. It is checked before the pass by allocating and freeing that much,
+/// because the program aborts if memory runs out during the pass.
 fn memory_holds_bands(plan: &Plan) -> bool {
     let Traversal::Rows { rows, .. } = plan.traversal else {
         return false;
@@ -271,7 +272,7 @@ fn memory_holds_bands(plan: &Plan) -> bool {
     Buffer::<u8>::zeroed(BAND_COPIES.saturating_mul(band_bytes)).is_ok()
 }
 
-/// What the bands of a page gave so far.
+/// The merged statistics of the bands so far.
 #[derive(Default)]
 struct MeasuredBands {
     statistics: Option<Statistics>,
@@ -297,7 +298,8 @@ impl MeasuredBands {
         let statistics = self
             .statistics
             .context("internal error: a page without rows")?;
-        // The warning of a band names the range of its samples. An image of the extremes alone gives that of all.
+        // The warning of a band names the range of the band's samples. To name the range of all samples, the warning is made
+        // again for an image that contains only the minimum and the maximum.
         let warning = match &statistics {
             Statistics::MinMax(extremes) if self.warning.is_some() => task
                 .op

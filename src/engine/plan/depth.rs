@@ -9,7 +9,7 @@ use crate::timing::Timeline;
 /// The conversion of samples before the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputConversion {
-    /// Nothing happens.
+    /// No conversion.
     None,
     /// 8-bit samples from 0 to this value are scaled to the full range of 16 bits.
     ToSixteen(u16),
@@ -31,8 +31,8 @@ impl InputConversion {
         };
         let scales = |op: &&dyn Operation| op.properties().effect == Effect::Values;
         if output.depth == Some(Depth::Sixteen) && from == Depth::Eight {
-            // If the first operation scales values, 8-bit values are multiplied by 257 exactly: it divides its range by 257 to
-            // report it as the file has it (`Depth::steps`).
+            // If the first operation scales values, 8-bit values are multiplied by exactly 257. The operation divides its range
+            // by 257 again, to report it in values of the file (`Depth::steps`).
             let max_value = metadata.maxval.filter(|_| !ops.first().is_some_and(scales));
             return InputConversion::ToSixteen(max_value.unwrap_or(Depth::Eight.full()));
         }
@@ -67,9 +67,9 @@ impl InputConversion {
     }
 }
 
-/// Whether alpha must be scaled to the full depth before the first step. The first operation that changes values decides: one
-/// that scales them needs it, as the operations before it only move pixels. If samples are converted to 8 bits right after
-/// they were scaled, that conversion scales alpha instead.
+/// Whether alpha must be scaled to the full depth before the first step. This is so if the first operation that changes values
+/// scales them: the operations before it only move pixels. If samples are converted to 8 bits right after they are scaled, that
+/// conversion scales alpha instead.
 fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
     match ops
         .iter()
@@ -83,7 +83,7 @@ fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
     }
 }
 
-/// The largest value of the 16-bit samples that are converted to 8 bits after the last step, if they are.
+/// If 16-bit samples are converted to 8 bits after the last step, the largest value that they can have.
 pub fn to_eight_bits(
     output: Option<&Destination>,
     metadata: &Metadata,

@@ -1,4 +1,4 @@
-//! The metadata of the output: what a file said of the pixels, updated by each step.
+//! The metadata of the output: the metadata of the input, updated by each step.
 
 use super::Plan;
 use crate::formats;
@@ -15,7 +15,7 @@ impl Plan<'_> {
             step_output = chain::output(step.op, step_output);
             let orients = self.first_step_orients && index == 0;
             let to = if orients {
-                // At its stored depth: the conversion of the input belongs to the first operation.
+                // Still at the depth that the file stores: the conversion of the input counts as part of the first operation.
                 chain::output(step.op, self.described_shape)
             } else {
                 step_output
@@ -36,7 +36,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The metadata of the result, with `stretch` recorded in it as `recorded_stretch` gives it.
+    /// The metadata of the result. They include `stretch`, the result of `recorded_stretch`.
     pub fn output_metadata(
         &self,
         stretch: Option<Stretch>,
@@ -55,7 +55,7 @@ impl Plan<'_> {
         if let Some(last) = self.steps.last() {
             metadata.signed = match effect {
                 Effect::Values => last.types.written.signed,
-                // Whether the format can store the sign is for its encoder to decide.
+                // The encoder decides whether the format can store the sign.
                 _ => last.op.output_type(last.types.read).signed,
             };
         }
@@ -75,7 +75,7 @@ impl Plan<'_> {
         metadata
     }
 
-    /// The scaling that the output records: `stretch`, if it was the last change of values.
+    /// The scaling that the output records: `stretch`, if no later step changed values.
     ///
     /// # Errors
     /// A change after the scaling that `restore` could not undo.

@@ -43,7 +43,7 @@ impl Plan<'_> {
                 Statistic::Percentiles(..) => "percentiles",
                 Statistic::Sampled => "1000 samples",
             };
-            // Where nothing has been measured yet, as for a dry run, the pages of a stack will share it too.
+            // A dry run measures nothing, so `statistics` is empty although the pages of a stack will share the statistic.
             let is_shared = step.statistics.is_some()
                 || (self.pages > 1 && step.op.properties().scope == Scope::Stack);
             let scope = if is_shared {
