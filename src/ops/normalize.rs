@@ -1,15 +1,16 @@
 //! Normalize: scales the range of the colour samples to the full depth, with exact rounding. The
-//! two kernels are those of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
-//! 2011): minimum and maximum in one pass, then the scale with the "+ 0.5" rounding.
+//! two kernels come from "CUDA: performance aspects of typical tasks" (habr.com post 119435,
+//! 2011). The first finds minimum and maximum in one pass; the second scales, and rounds with "+ 0.5".
 //!
 //! Exact definition, for a sample p of a channel whose range is min..=max, with d = max − min and
 //! x = clamp(p, min, max) − min: `out = lo + floor(x·(hi − lo) / d + 1/2)`, which in integers is
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
-//! The range is the minimum and maximum of the samples, or two of their percentiles (`--clip`), or is
-//! given. Values of `--ignore` do not count in it.
-//! `--curve` changes the values between both scales (`curve`). `--range zscale` and `stf` have their own modules.
+//! The range is the minimum and maximum of the samples, two of their percentiles (`--clip`), or a range that the
+//! user gives. Values of `--ignore` are not measured.
+//! `--curve` changes values after they are scaled to 0…1 and before they are scaled to the output range (`curve`).
+//! `--range zscale` and `--range stf` have their own modules.
 //! Alpha is not measured and does not change. A flat channel (d = 0) keeps its values. The same formula
-//! converts 32-bit samples to 16 or 8 bits (`wide`).
+//! converts 32-bit and 64-bit samples to 16 or 8 bits (`wide`).
 
 mod curve;
 mod curve_tables;
@@ -180,7 +181,7 @@ impl Verb for Preview {
         auto.operation()
     }
 
-    /// None: those of `normalize` cover every branch.
+    /// There are none, because those of `normalize` cover every branch.
     fn examples() -> Vec<Box<dyn Operation>> {
         Vec::new()
     }
@@ -203,7 +204,7 @@ impl Operation for Normalize {
             wide_samples: true,
             statistic,
             scope: match self.range {
-                // Its samples are those of one image.
+                // zscale is defined for the samples of one image.
                 Some(InputRange::Zscale) => Scope::Page,
                 _ => self.scope,
             },
@@ -363,10 +364,10 @@ impl Operation for Normalize {
 }
 
 impl Normalize {
-    /// The given range for these sample types; `None` if it is measured.
+    /// The range for these sample types, if it comes from the user or from the file; `None` if it is measured.
     ///
     /// # Errors
-    /// The window of the file is requested, but it has none.
+    /// The user requested the window of the file, but the file has none.
     fn range(&self, types: &SampleTypes) -> Result<Option<Range>> {
         match self.range {
             Some(range) => range.resolve(types.window),
@@ -388,7 +389,7 @@ impl Normalize {
         self.to.map_or(full_range, |to| to.samples(written))
     }
 
-    /// The samples in memory of the ignored values, if samples of this type can have them.
+    /// The ignored values as samples in memory, without values that samples of this type cannot have.
     fn ignored(&self, values: Values) -> Vec<u64> {
         let numbers = self.ignore.iter().copied();
         let key = |number: f64| match values.depth {
@@ -406,8 +407,8 @@ impl Normalize {
         samples.collect()
     }
 
-    /// The ranges between the percentiles of the counted samples, without ignored values. If both percentiles
-    /// are equal, the full range is used, with a warning.
+    /// The ranges between the percentiles of the counted samples, without ignored values. If both percentiles of a
+    /// channel are equal, the range of all its samples is used, with a warning.
     fn ranges_from_counts(
         &self,
         counts: &Counts,
@@ -445,8 +446,8 @@ impl Normalize {
 /// The warning if `--ignore` excludes all samples.
 const ALL_IGNORED: &str = "--ignore excludes every sample";
 
-/// The range that zscale measures in integers, each end rounded to a sample in memory that `step` samples of the file make;
-/// if that is a single one, the range of the measured samples, with a warning.
+/// The range that zscale measures for integers, as samples in memory: each end is rounded to a value of the file, and multiplied
+/// by `step`. If both ends are equal, the range of all measured samples is used instead, with a warning.
 fn zscale_of_integers(sampled: &Sampled, read: Values, step: u64) -> (MinMax<u64>, Option<String>) {
     let whole = sampled.extremes().unwrap_or(MinMax::one(0));
     let range = sampled.range(|sample| (sample / step) as f64);

@@ -3,8 +3,8 @@
 //! Exact definition, for x steps above the minimum of a range of d steps, and an output range of s steps: the result
 //! is floor(s·f(x/d) + 1/2), with f rising from f(0) = 0 to f(1) = 1.
 //!
-//! **Method.** The result is the largest k for which f(x/d) ≥ (2k − 1)/(2s). The inverse of f turns this into a
-//! comparison of powers, and its logarithm into one of sums of logarithms with integer factors:
+//! **Method.** The result is the largest k for which f(x/d) ≥ (2k − 1)/(2s). Applying the inverse of f to both sides
+//! gives a comparison of powers. Taking logarithms gives a comparison of sums of logarithms with integer factors:
 //!
 //! | curve | f(x/d) ≥ t, with t = (2k − 1)/(2s) |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | asinh, c = 1/a | log(w) ≥ t·log(u), with w = y + √(y² + 1), y = c·x/d, and u = c + √(c² + 1) |
 //! | midtones m | (1 − m)·x ≥ t·((1 − 2m)·x + m·d), exact in integers |
 //!
-//! `logarithm` encloses such sums between two numbers with more and more bits, in integers alone, until they do not
-//! overlap. That ends unless both sides are equal, and equality is decided exactly before (`is_tie`). So every entry of
-//! a table is correctly rounded, without floating point.
+//! `logarithm` computes a lower and an upper bound of each sum, in integers. It uses more and more bits until the bounds
+//! of the two sums do not overlap. This ends unless both sums are equal, and equality is decided exactly before
+//! (`is_tie`). So every entry of a table is correctly rounded, without floating point.
 
 mod logarithm;
 
@@ -29,20 +29,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Entries of a table that one core computes.
 const CHUNK: u64 = 2048;
 
-/// The tables that are kept, of 128 KiB at most.
+/// The most tables that are kept. A table has at most 128 KiB.
 const MAX_RECENT: usize = 8;
 
-/// The last tables, by their curve, d and s. The images of a set share one, and so do all images of 32 bits: making it takes
-/// longer than applying it.
+/// The tables that were computed last. Computing a table takes longer than applying it, and images often need the same one: the
+/// images of a set share a range, and all 32-bit images are scaled to 16 bits before the curve.
 static RECENT: Mutex<Vec<RecentTable>> = Mutex::new(Vec::new());
 
-/// The result of `Curve::steps` for a curve, d and s.
+/// The result of `Curve::steps`. The key is the curve, d and s.
 struct RecentTable {
     key: (Curve, u16, u16),
     steps: Arc<Vec<u16>>,
 }
 
-/// The decimals of a curve's number.
+/// The most digits after the decimal point in the number of a curve.
 const DECIMALS: usize = 6;
 
 /// A fraction in lowest terms, of positive numbers.
@@ -70,7 +70,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// A decimal number, as it is typed.
+/// Parses a decimal number that the user typed.
 impl FromStr for Fraction {
     type Err = ();
 
@@ -90,7 +90,7 @@ impl FromStr for Fraction {
     }
 }
 
-/// The shortest decimal; of a typed number, exact.
+/// Prints the shortest decimal number. For a number that the user typed, it is exact.
 impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         (self.numerator as f64 / self.denominator as f64).fmt(f)
@@ -178,14 +178,15 @@ impl Curve {
         (0..=full).map(result).collect()
     }
 
-    /// `steps`, from the last tables if it is one of them.
+    /// The result of `steps`, from `RECENT` if it is there.
     fn shared_steps(self, d: u16, s: u16) -> Arc<Vec<u16>> {
         let recent = || RECENT.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (self, d, s);
         if let Some(table) = recent().iter().find(|table| table.key == key) {
             return table.steps.clone();
         }
-        // Made outside of the lock: a core that waits for others may run another task, which must not wait for it.
+        // Computed without holding the lock: while this thread waits for the others, it may run another task, which may need
+        // the lock.
         let steps = Arc::new(self.steps(d, s));
         let mut recent = recent();
         if recent.len() == MAX_RECENT {
@@ -227,19 +228,20 @@ struct Rounding {
     curve: Curve,
     d: u64,
     s: u64,
-    /// Of the table in the header: log d and log 2s; log d and log 1001; log of the denominators of y, and of c.
+    /// For the comparisons in the module's documentation. gamma: log d and log 2s. log: log d and log 1001. asinh: the logarithms
+    /// of the denominators of y and of c.
     constants: [Log; 2],
-    /// Of asinh, log(u) times the denominator of c.
-    whole: Log,
+    /// For asinh, the logarithm of u times the denominator of c.
+    log_u: Log,
 }
 
-/// A sample, x steps above the minimum.
+/// The left side of a comparison: a sample, x steps above the minimum.
 struct Left {
     x: u64,
     log: Log,
 }
 
-/// The smallest value that is rounded to k or more: t = (2k − 1)/(2s).
+/// The right side of a comparison: t = (2k − 1)/(2s), the smallest value that is rounded to k or more.
 struct Right {
     k: u64,
     log: Log,
@@ -249,7 +251,7 @@ impl Rounding {
     fn new(curve: Curve, d: u64, s: u64) -> Rounding {
         let none = Log::new(Argument::Integer(1));
         let log = |value| Log::new(Argument::Integer(value));
-        let (constants, whole) = match curve {
+        let (constants, log_u) = match curve {
             Curve::Gamma(_) => ([log(d), log((2 * s).max(1))], none),
             Curve::Log => ([log(d), log(1001)], none),
             Curve::Asinh(a) => (
@@ -263,7 +265,7 @@ impl Rounding {
             d,
             s,
             constants,
-            whole,
+            log_u,
         }
     }
 
@@ -325,10 +327,10 @@ impl Rounding {
             ),
             Curve::Asinh(_) => is_greater(
                 [(even, &left.log), (odd, second)],
-                [(odd, &self.whole), (even, first)],
+                [(odd, &self.log_u), (even, first)],
             ),
             Curve::Midtones(m) => {
-                // 60 bits at most: those of m, of a sample, and of twice a sample.
+                // Each side has at most 60 bits: the product of a number of m, a sample, and twice a sample.
                 let [x, d, odd, even] = [x, d, odd, even].map(i128::from);
                 let (a, b) = (i128::from(m.numerator), i128::from(m.denominator));
                 (b - a) * x * even >= odd * ((b - 2 * a) * x + a * d)
@@ -338,13 +340,13 @@ impl Rounding {
 
     /// Whether f(x/d) = odd/2s exactly, for 0 < x < d.
     ///
-    /// * log: 1001 is no power of a smaller number, so its powers t are irrational unless t is whole. Never equal.
-    /// * gamma n/m: x/d = rⁿ and t = rᵐ with one rational r, since n and m have no common factor. Denominators are below
-    ///   2¹⁷, so n and m are 16 at most.
+    /// * log: never. 1001 is not a power of a smaller integer, so 1001ᵗ is irrational unless t is an integer.
+    /// * gamma n/m: x/d = rⁿ and t = rᵐ for the same rational r, since n and m have no common factor. Denominators are
+    ///   below 2¹⁷, so n and m are at most 16.
     /// * asinh: w = uᵗ. With t = p/q in lowest terms, p is odd and q is even, and w^q = u^p. The conjugates of w and u,
     ///   if they are irrational, are −1/w and −1/u; both powers would be w^q = u^p and its conjugates w^−q = −u^−p. So
-    ///   both are rational: c² + 1 and y² + 1 are squares. Then u is the q-th power of a rational number, and its
-    ///   numerator, below 2⁶⁴, at least 2^q.
+    ///   both are rational: c² + 1 and y² + 1 are squares. Then u is the q-th power of a rational number. Its numerator
+    ///   is at least 2^q and below 2⁶⁴, so q is at most 64.
     fn is_tie(&self, x: u64, odd: u64) -> bool {
         let t = Fraction::new(odd, 2 * self.s);
         match self.curve {
@@ -372,7 +374,7 @@ impl Rounding {
     }
 }
 
-/// y + √(y² + 1) of y = a/b, if it is rational.
+/// y + √(y² + 1) for y = a/b, if it is rational.
 fn rational_root(a: u64, b: u64) -> Option<Fraction> {
     let square = u128::from(a).pow(2) + u128::from(b).pow(2);
     let root = square.isqrt();

@@ -1,4 +1,4 @@
-//! A curve as tables, one for each channel, which are made when the first samples need them.
+//! A curve as tables, one for each channel. They are computed when the first image needs them.
 
 use super::curve::Curve;
 use super::scale::Scale;
@@ -9,7 +9,7 @@ use crate::ops::with_samples;
 use anyhow::Result;
 use std::sync::OnceLock;
 
-/// The curve of an operation, or none, and its tables.
+/// The curve of an operation, if it has one, and its tables.
 #[derive(Debug)]
 pub(super) struct CurveTables {
     curve: Option<Curve>,
@@ -38,25 +38,26 @@ impl CurveTables {
         }
     }
 
-    /// The same for all samples of an image, with the scale of each channel, if there is a curve.
+    /// Applies the curve to all samples of an image; `scales` has the scale of each channel. Without a curve, nothing changes.
     ///
     /// # Errors
-    /// No memory for the result, of an image whose memory is shared.
+    /// There is not enough memory for the result. It needs memory of its own if that of the image is shared.
     pub(super) fn apply(&self, image: &mut Image, scales: &[Option<Scale>]) -> Result<()> {
         let Some(curve) = self.curve else {
             return Ok(());
         };
         let full = image.shape().depth.full();
         let tables = self.tables.get().unwrap_or_else(|| {
-            // Made outside of the lock: a core that waits for others may run another task, which must not wait for it.
-            let made = tables(curve, scales, full);
-            self.tables.get_or_init(|| made)
+            // Computed outside of `get_or_init`: while this thread waits for the others, it may run another task, which may
+            // wait for the same `OnceLock`.
+            let computed = tables(curve, scales, full);
+            self.tables.get_or_init(|| computed)
         });
         with_samples!(image.samples_mut(), samples => map_all(samples, tables))
     }
 }
 
-/// The table of each channel. Channels with the same scale share the time to make it.
+/// The table of each channel. For channels with the same scale, the table is computed once and copied.
 fn tables(curve: Curve, scales: &[Option<Scale>], full: u16) -> Vec<Vec<u16>> {
     let mut tables: Vec<Vec<u16>> = Vec::new();
     for (channel, scale) in scales.iter().enumerate() {

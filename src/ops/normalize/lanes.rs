@@ -1,6 +1,5 @@
-//! The scale of `normalize` on the CPU, for vector instructions: samples are grouped into lanes, so
-//! that one loop serves every channel count. The compiler makes vector code for each kind of
-//! processor.
+//! Scales samples on the CPU with vector instructions. Samples are grouped into lanes, so that one
+//! loop works for every number of channels. The compiler generates vector code for each SIMD level.
 
 use super::scale::Scale;
 use crate::image::buffer::Buffer;
@@ -40,10 +39,10 @@ impl ScaleLanes {
         }
     }
 
-    /// `Scale::exact` without a division: an estimate in f32 is right or one too small, and the
-    /// integer remainder decides between the two. The factor is too small by 2⁻²⁰, which exceeds
-    /// the three rounding errors of 2⁻²⁴ and, at 65535, is less than 1/8 of a step; adding 2²³
-    /// rounds to the nearest integer and leaves it in the low bits of the float.
+    /// `Scale::exact` without a division. An estimate in f32 is either right or one too small, and the
+    /// integer remainder decides which. `factor` is too small by 2⁻²⁰: this is more than the three
+    /// rounding errors of 2⁻²⁴ together and, at 65535, less than 1/8 of a step. Adding 2²³ rounds to
+    /// the nearest integer, and leaves the integer in the low bits of the float.
     #[inline(always)]
     fn apply<T: Sample>(&self, value: T, lane: usize) -> T {
         const SHIFT: f32 = (1 << 23) as f32;

@@ -1,4 +1,4 @@
-//! Normalize bound to its ranges, for samples of 8 and 16 bits.
+//! `normalize` for 8- and 16-bit samples, after it is bound to the ranges.
 
 use super::CurveTables;
 use super::lanes::{ScaleLanes, scale_all};
@@ -28,10 +28,10 @@ pub(super) enum RangeSource<'a> {
     OnHost {
         /// In samples in memory: one for all colours, or one for each.
         ranges: Vec<MinMax<u16>>,
-        /// Whether the ranges are the exact extremes of the samples, so that nothing needs
-        /// clamping.
+        /// Whether the ranges are the exact extremes of the samples, so that all samples of an
+        /// empty range are equal.
         measured: bool,
-        /// Whether all samples are known to lie in their range.
+        /// Whether all samples are known to lie in their range, so that none is clamped.
         inside: bool,
         /// Warnings from the measurement.
         warnings: Vec<String>,
@@ -74,7 +74,7 @@ impl BoundNormalize<'_> {
         Stretch::new(read, &ranges, written, target, held)
     }
 
-    /// The ranges in the kernels' form: for each channel, min and full − max.
+    /// The ranges in the form that the kernel reads: for each channel, min and full − max.
     fn kernel_ranges(&self, ranges: &[MinMax<u16>]) -> Vec<u32> {
         let each = (0..4).map(|channel| ranges[channel.min(ranges.len() - 1)]);
         let full = self.types.depth.full();
@@ -144,7 +144,7 @@ impl Bound for BoundNormalize<'_> {
         Ok(OpResult::Image(image))
     }
 
-    /// The ranges in values of the input file, and a warning if one of them is flat.
+    /// The ranges in values of the input file, with a warning for each range that is empty.
     fn summary(&self) -> Summary {
         let RangeSource::OnHost {
             ranges,

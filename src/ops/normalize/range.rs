@@ -1,5 +1,4 @@
-//! Ranges: in the values of a file, as the user types them, and in samples in memory, as the
-//! operation uses them.
+//! Ranges. The user types them in values of the file; the operation uses them as samples in memory.
 
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Samples, Values};
@@ -9,8 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::str::FromStr;
 
-/// A range of values, `MIN:MAX` with MIN below MAX: whole numbers, or the nearest 32-bit floating-point
-/// numbers.
+/// A range of values, `MIN:MAX` with MIN below MAX.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Range {
     /// The smallest value.
@@ -19,7 +17,7 @@ pub struct Range {
     pub max: Number,
 }
 
-/// The source of the range of an image's values.
+/// Where the input range of an image comes from.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum InputRange {
@@ -80,7 +78,7 @@ impl InputRange {
     /// The range for a file with this window; `None` if it is measured.
     ///
     /// # Errors
-    /// A file without a window, where that is asked for.
+    /// The window is requested, but the file has none.
     pub(super) fn resolve(self, window: Option<(i64, i64)>) -> Result<Option<Range>> {
         let window = || {
             let (min, max) = window.context(
@@ -106,10 +104,10 @@ impl Range {
         }
     }
 
-    /// Parses a range of output samples, which have 16 bits at most.
+    /// Parses a range of output samples, which have at most 16 bits.
     ///
     /// # Errors
-    /// Anything else.
+    /// Text that is not such a range.
     pub fn parse_output(text: &str) -> Result<Range, String> {
         let range = text.parse::<Range>()?;
         for number in [range.min, range.max] {
@@ -130,7 +128,7 @@ impl Range {
     /// CENTER + WIDTH/2.
     ///
     /// # Errors
-    /// Anything else, and a window of fewer than two values.
+    /// Text that is not a window, and a window of fewer than two values.
     pub fn parse_window(text: &str) -> Result<Range, String> {
         let (center, width) = text
             .split_once(':')
@@ -214,8 +212,8 @@ impl Range {
     }
 }
 
-/// The smallest and the largest `value` of the colour samples, if none lies in a range. The search ends at the first
-/// that does.
+/// The smallest and the largest `value` of the colour samples, if none lies in the range. Stops at the first sample that
+/// lies in it.
 fn extremes_if_all_outside<T: Unsigned + Send + Sync>(
     samples: &[T],
     channels: usize,
@@ -238,13 +236,13 @@ fn extremes_if_all_outside<T: Unsigned + Send + Sync>(
 /// Parses a value that samples can have.
 ///
 /// # Errors
-/// Anything else.
+/// Text that is not such a value.
 pub(super) fn value(text: &str) -> Result<Number, String> {
     let whole = text.trim().parse::<i64>().ok();
     let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
     let real = || {
         let value = text.trim().parse::<f64>().ok()?;
-        // For example 1e3, which is also an integer.
+        // For example 1e3, which is an integer too.
         Some(if value.fract() == 0.0 && value.abs() < 16_777_216.0 {
             Number::Whole(value as i64)
         } else {
@@ -303,7 +301,7 @@ impl Range {
         Ok(())
     }
 
-    /// The range in 32- or 64-bit samples in memory, of a type that it fits.
+    /// The range as 32- or 64-bit samples in memory. The range must fit their type.
     pub(super) fn wide(self, values: Values) -> MinMax<u64> {
         let sample = |number: Number| match (values.depth, number) {
             (Depth::Double, _) => number::key64(number.as_f64().to_bits()),
@@ -314,12 +312,12 @@ impl Range {
         self.bounds(sample)
     }
 
-    /// The range in 8- or 16-bit samples in memory, of a type that it fits.
+    /// The range as 8- or 16-bit samples in memory. The range must fit their type.
     pub(super) fn samples(self, values: Values) -> MinMax<u16> {
         self.bounds(|number| values.sample(number.as_f64() as i32))
     }
 
-    /// Both ends, as `sample` converts them.
+    /// The range with both ends converted by `sample`.
     fn bounds<T>(self, sample: impl Fn(Number) -> T) -> MinMax<T> {
         MinMax {
             min: sample(self.min),

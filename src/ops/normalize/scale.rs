@@ -1,6 +1,6 @@
 //! The scale of one channel, by its definition.
 
-/// The scale of the samples of a channel: from `min`…`max`, which are not equal, to `lo`…`hi`.
+/// Scales the samples of a channel from `min`…`max` to `lo`…`hi`. `min` and `max` are not equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     /// The sample that becomes `lo`.

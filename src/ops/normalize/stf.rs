@@ -1,33 +1,33 @@
 //! `--range stf`: the screen transfer function that PixInsight and Siril choose for an astronomical image, with the
 //! same range and midtones for all channels.
 //!
-//! Of each colour channel, M is the median and D = 1.4826·MAD, with MAD the median of |p − M|, all as parts of the
-//! full depth. Medians of an even number are the mean of two samples. If MAD is 0, D is 0.001, as in Siril. Means are
-//! those over the channels:
+//! For each colour channel, M is the median of its samples p, MAD is the median of |p − M|, and D = 1.4826·MAD. All are
+//! fractions of the full depth. The median of an even number of samples is the mean of the two in the middle. If MAD is
+//! 0, D is 0.001, as in Siril. Means are taken over the channels:
 //!
 //! * The range is c…1, with c = max(0, mean of M − 2.8·D), rounded to a sample.
-//! * The midtones balance is m = f(mean of M − c), where f is the midtones transfer function whose balance is the
-//!   background that is aimed at, 1/4: f(x) = 3x/(2x + 1).
-//! * If M > 1/2 in all channels, the image is an inverted one: the range is 0…c with c = min(1, mean of M + 2.8·D), and
+//! * The midtones balance is m = f(mean of M − c), where f is the midtones transfer function with the balance 1/4, the
+//!   brightness that the background is to have: f(x) = 3x/(2x + 1).
+//! * If M > 1/2 in all channels, the image counts as inverted: the range is 0…c with c = min(1, mean of M + 2.8·D), and
 //!   m = 1 − f(c − mean of M).
 //!
 //! Sources: PixInsight, *ScreenTransferFunction* and its script AutoSTF; Siril, `src/filters/mtf.c`. They compute in 32-
-//! and 64-bit floating point and do not round c; here all numbers are fractions.
+//! and 64-bit floating point and do not round c. Here everything is computed exactly, in integers.
 
 use super::curve::{Curve, Fraction};
 use crate::ops::MinMax;
 use crate::ops::counts::Counts;
 
-/// 2.8·1.4826 in hundred-thousandths.
+/// 2.8·1.4826 in hundred-thousandths: 2.8·D in units of `UNIT`, for each quarter of a step of MAD.
 const CLIPPING: i64 = 415_128;
 
-/// 2.8·0.001 of the full depth, for a MAD of 0, in units of `UNIT`.
+/// 2.8·0.001 in units of `UNIT`, for each step of the full depth. It replaces 2.8·D if MAD is 0.
 const LEAST_CLIPPING: i64 = 1120;
 
-/// The units of sums of medians and clippings: parts of a step.
+/// Sums of medians and clippings are integers in units of 1/`UNIT` of a step between samples.
 const UNIT: i64 = 400_000;
 
-/// The range and the midtones of the counted samples.
+/// The range and the midtones for an image with these counts of samples.
 pub(super) fn range_and_midtones(counts: &Counts) -> (MinMax<u16>, Curve) {
     let colours = counts.channels - usize::from(counts.channels.is_multiple_of(2));
     let full = i64::from(counts.depth.full());
@@ -55,7 +55,7 @@ pub(super) fn range_and_midtones(counts: &Counts) -> (MinMax<u16>, Curve) {
     let end = (2 * sum + UNIT * count).div_euclid(2 * UNIT * count);
     let end = end.clamp(0, full);
     let medians: i64 = channels.iter().map(|(median, _)| median).sum();
-    // The distance of the end from the mean median, x = p/q. A MAD of almost 0 must not make it 0.
+    // The distance x = p/q of the end from the mean of the medians. It must not be 0, even if MAD is almost 0.
     let p = (sign * (2 * count * end - medians)).max(1);
     let q = 2 * count * full;
     // f(x) = 3p/(2p + q).
@@ -75,7 +75,7 @@ pub(super) fn range_and_midtones(counts: &Counts) -> (MinMax<u16>, Curve) {
     (range, Curve::Midtones(midtones))
 }
 
-/// The sum of the two middle values, or twice the middle one; 0 if there are none.
+/// Twice the median: the sum of the two values in the middle, or twice the one value. Returns 0 if there are no values.
 fn twice_the_median(counts: impl Iterator<Item = (usize, u64)> + Clone) -> usize {
     let total: u64 = counts.clone().map(|(_, count)| count).sum();
     let value_of_rank = |rank: u64| {

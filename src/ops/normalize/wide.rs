@@ -1,7 +1,7 @@
 //! `normalize` for 32- and 64-bit samples, which become unsigned samples of 16 or 8 bits.
 //!
-//! Before a curve, values are scaled to 0…65535 and rounded, whatever the output range is. The curve of these samples
-//! is the one of 16-bit samples with the range 0:65535.
+//! If there is a curve, values are first scaled to 0…65535 and rounded, for every output range. Then the curve is applied
+//! as to 16-bit samples with the range 0:65535.
 
 use super::scale::Scale as NarrowScale;
 use super::{
@@ -25,12 +25,12 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-/// Ranges without the samples that `--ignore` excludes.
+/// The ranges of the samples that `--ignore` does not exclude.
 #[derive(Debug, Default)]
 struct Kept {
-    /// As `BoundNormalize::ranges`.
+    /// Like `BoundNormalize::ranges`.
     ranges: Vec<MinMax<u64>>,
-    /// As `BoundNormalize::collapsed`.
+    /// Like `BoundNormalize::collapsed`.
     collapsed: Vec<Option<Collapsed>>,
     /// Whether all samples are excluded.
     all_ignored: bool,
@@ -47,15 +47,15 @@ pub(super) struct BoundNormalize<'a> {
     /// For each range whose two percentiles are equal: their value, and the smallest and the largest
     /// sample.
     collapsed: Vec<Option<Collapsed>>,
-    /// The measurement without the values of `--ignore`, which replaces the range above once the image is
-    /// available.
+    /// The measurement without the values of `--ignore`. It replaces `ranges` and `collapsed` once the image has been
+    /// measured.
     kept: OnceLock<Kept>,
     /// Whether all samples are known to lie in their range.
     inside: bool,
     /// Warnings from the measurement.
     warnings: Vec<String>,
     tables: CurveTables,
-    /// Whether all are whole numbers, once that has been checked.
+    /// Whether all samples are whole numbers, once this has been checked.
     integers: OnceLock<bool>,
 }
 
@@ -65,8 +65,8 @@ const BEFORE_CURVE: MinMax<u16> = MinMax {
     max: u16::MAX,
 };
 
-/// The range that zscale measures, as samples in memory: of floating point, the nearest numbers. Without a finite sample, all
-/// are replaced.
+/// The range that zscale measures, as samples in memory. Ends in floating point are rounded to the nearest number of the samples'
+/// type. If no sample is finite, all are replaced, and the range is the replacement.
 fn zscale(
     sampled: &Sampled,
     read: Values,
@@ -85,7 +85,7 @@ fn zscale(
     }
 }
 
-/// An image of 16-bit samples that are within 0…255 as one of 8 bits.
+/// Converts an image of 16-bit samples from 0 to 255 to 8 bits.
 fn as_bytes(image: &Image) -> Image {
     let shape = Shape {
         depth: Depth::Eight,
@@ -140,7 +140,7 @@ impl<'a> BoundNormalize<'a> {
         })
     }
 
-    /// The ranges: those without ignored values, or those of all.
+    /// The ranges: without ignored values if these have been measured, otherwise of all samples.
     fn ranges(&self) -> &[MinMax<u64>] {
         self.kept.get().map_or(&self.ranges, |kept| &kept.ranges)
     }
@@ -182,16 +182,16 @@ impl<'a> BoundNormalize<'a> {
             let first = samples[channels.start].into();
             let pixels = samples.par_chunks_exact(shape.channels);
             let samples = pixels.flat_map_iter(|pixel| pixel[channels.clone()].iter().copied());
-            let left: Vec<T> = samples
+            let remaining: Vec<T> = samples
                 .filter(|&sample| !ignored.contains(&sample.into()))
                 .collect();
             let shape = Shape {
-                width: left.len(),
+                width: remaining.len(),
                 height: 1,
                 channels: 1,
                 ..shape
             };
-            let measured = percentiles(&Image::new(shape, left.into()));
+            let measured = percentiles(&Image::new(shape, remaining.into()));
             let range = measured.ranges.first().filter(|range| !range.is_none());
             kept.all_ignored &= range.is_none();
             // If all samples are excluded, nothing is scaled.
@@ -236,7 +236,7 @@ impl<'a> BoundNormalize<'a> {
         (0..self.types.channels).map(move |channel| (channel < colours).then(|| range(channel)))
     }
 
-    /// Whether the values of a range are changed by a curve: it is not flat, and there is a curve.
+    /// Whether a curve changes the values of a range: there is a curve, and the range is not empty.
     fn has_curve(&self, range: MinMax<u64>) -> bool {
         let MinMax { min, max } = range.map(|sample| self.types.read.number(sample));
         self.tables.has_curve() && min < max
@@ -278,7 +278,7 @@ impl<'a> BoundNormalize<'a> {
         self.range_by_channel().map(scale).collect()
     }
 
-    /// The scale of each channel from the samples before a curve; none for channels that it does not change.
+    /// For each channel, the scale that the curve is applied with; none for channels that the curve does not change.
     fn curve_scales(&self) -> Vec<Option<NarrowScale>> {
         let MinMax { min, max } = BEFORE_CURVE;
         let MinMax { min: lo, max: hi } = self.op.target(self.types.written);
@@ -348,9 +348,9 @@ impl Bound for BoundNormalize<'_> {
             self.check_integers(samples);
         }
         let clip = self.op.clip.unwrap_or(Clip::NONE);
-        let spans = RefCell::new(&mut *timeline);
+        let shared = RefCell::new(&mut *timeline);
         self.measure_without_ignored(&image, |image| {
-            Extremes::percentiles(image, clip, true, &mut spans.borrow_mut())
+            Extremes::percentiles(image, clip, true, &mut shared.borrow_mut())
         })?;
         let bytes = shape.bytes() + shape.samples() * to.bytes();
         let mut scaled = timeline.host("scale", bytes as u64, || match image.samples() {
@@ -387,7 +387,7 @@ impl Bound for BoundNormalize<'_> {
         Ok(OpResult::Image(scaled?))
     }
 
-    /// The ranges in values of the input file, and a warning if one of them is flat.
+    /// The ranges in values of the input file, with a warning for each range that is empty.
     fn summary(&self) -> Summary {
         let (read, written) = (self.types.read, self.types.written.depth);
         let mut summary = Summary {

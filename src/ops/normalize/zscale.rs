@@ -1,9 +1,9 @@
 //! `--range zscale`: the range of IRAF's display task, as astropy's `ZScaleInterval` computes it with its defaults.
 //!
-//! A line is fitted to 1000 samples in order of size, without those that are far from it; its slope, divided by the
-//! contrast, gives a range around the median that shows the background. Samples are those of all colour channels, in the
-//! order of the file. The arithmetic is that of 64-bit floating point, of which only +, −, ·, / and √ are used, in the
-//! order below: every machine gives the same range.
+//! 1000 samples are selected and sorted. A line is fitted to them, and fitted again without the samples that are far from
+//! it. The slope of the line, divided by the contrast, gives a range around the median that shows the background. Samples
+//! are selected from all colour channels, in the order of the file. The arithmetic is 64-bit floating point. It uses only
+//! +, −, ·, / and √, always in the same order, so every machine gives the same range.
 //!
 //! Source: astropy, `astropy/visualization/interval.py`; IRAF, `images/tv/display`, zscale.
 
@@ -12,23 +12,23 @@ use crate::ops::MinMax;
 use crate::timing::Timeline;
 use rayon::prelude::*;
 
-/// The samples that are measured.
+/// The number of samples that are measured.
 const SAMPLES: usize = 1000;
-/// The rise of the range over that of the samples.
+/// The slope of the samples is divided by this, so that the range is larger than the spread of the background.
 const CONTRAST: f64 = 0.25;
-/// The line is used if it fits at least this many samples,
+/// The line is used only if at least this many samples are near it.
 const MIN_SAMPLES: usize = 5;
-/// and at least one in this many of them.
-const REJECTED: usize = 2;
+/// The line is used only if at least one sample in this many is near it.
+const ONE_IN: usize = 2;
 /// Samples further from the line than this many standard deviations are left out.
 const SIGMAS: f64 = 2.5;
-/// The fits of the line.
+/// How often the line is fitted, at most.
 const ITERATIONS: usize = 5;
 
-/// Every n-th sample of an image, which represent all.
+/// Every n-th sample of an image, as a sample of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampled {
-    /// Up to 1000 finite samples in memory, in order of size.
+    /// Up to 1000 finite colour samples, as they are in memory, in ascending order.
     samples: Vec<u64>,
     /// How many samples of the image, alpha included, are not finite.
     pub(super) nonfinite: u64,
@@ -78,13 +78,13 @@ impl Sampled {
         }
     }
 
-    /// The smallest and the largest of them; `None` if there are none.
+    /// The smallest and the largest of the samples; `None` if there are none.
     pub(super) fn extremes(&self) -> Option<MinMax<u64>> {
         let (&min, &max) = self.samples.first().zip(self.samples.last())?;
         Some(MinMax { min, max })
     }
 
-    /// The range of the samples' values, which `value` gives; `None` if there are none.
+    /// The range that zscale measures; `value` converts a sample to its value. Returns `None` if there are no samples.
     pub(super) fn range(&self, value: impl Fn(u64) -> f64) -> Option<MinMax<f64>> {
         let values: Vec<f64> = self.samples.iter().map(|&sample| value(sample)).collect();
         (!values.is_empty()).then(|| range(&values))
@@ -101,7 +101,7 @@ fn select<T: Copy + Into<u64> + Send + Sync>(
     let colours = shape.colours();
     let pixels = samples.par_chunks_exact(shape.channels);
     let counts = pixels.map(|pixel| {
-        let finite = |samples: &[T]| samples.iter().filter(|&&it| is_finite(it)).count();
+        let finite = |samples: &[T]| samples.iter().filter(|&&s| is_finite(s)).count();
         (finite(&pixel[..colours]), finite(pixel))
     });
     let (count, all) = counts.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
@@ -109,7 +109,7 @@ fn select<T: Copy + Into<u64> + Send + Sync>(
     let colour = |index: usize| samples[index / colours * shape.channels + index % colours];
     let finite = (0..shape.width * shape.height * colours)
         .map(colour)
-        .filter(|&it| is_finite(it));
+        .filter(|&s| is_finite(s));
     let mut selected: Vec<u64> = if count == shape.width * shape.height * colours {
         let indices = (0..count).step_by(stride).take(SAMPLES);
         indices.map(|index| colour(index).into()).collect()
@@ -124,10 +124,10 @@ fn select<T: Copy + Into<u64> + Send + Sync>(
     }
 }
 
-/// The range of at least one sample, in order of size.
+/// The range for these samples, which are in ascending order. There is at least one.
 fn range(samples: &[f64]) -> MinMax<f64> {
     let count = samples.len();
-    let least_kept = MIN_SAMPLES.max(count / REJECTED);
+    let least_kept = MIN_SAMPLES.max(count / ONE_IN);
     let grown = (count / 100).max(1);
     let mut is_bad = vec![false; count];
     let (mut kept, mut kept_before) = (count, count + 1);
@@ -144,7 +144,7 @@ fn range(samples: &[f64]) -> MinMax<f64> {
         let far: Vec<bool> = (0..count)
             .map(|i| is_bad[i] || is_far(distances[i]))
             .collect();
-        // Neighbours of bad samples are bad too.
+        // Samples next to bad samples are bad too.
         is_bad = (0..count)
             .map(|i| {
                 let first = i.saturating_sub(grown / 2);
@@ -170,7 +170,7 @@ fn range(samples: &[f64]) -> MinMax<f64> {
     }
 }
 
-/// A line through samples at 0, 1, 2….
+/// A line through samples at the positions 0, 1, 2….
 struct Line {
     /// The mean position and the mean of the samples.
     center: (f64, f64),
@@ -178,7 +178,7 @@ struct Line {
 }
 
 impl Line {
-    /// The line with the least squares of distances, without bad samples.
+    /// Fits a line by least squares, without bad samples.
     fn fit(samples: &[f64], is_bad: &[bool]) -> Line {
         let points = || {
             let points = samples.iter().zip(is_bad).enumerate();
@@ -203,14 +203,14 @@ impl Line {
     }
 }
 
-/// That of the distances that are not bad.
+/// The standard deviation of the distances, without those of bad samples.
 fn standard_deviation(distances: &[f64], is_bad: &[bool]) -> f64 {
     let kept = || {
         let all = distances.iter().zip(is_bad);
-        all.filter(|(_, is_bad)| !**is_bad).map(|(it, _)| *it)
+        all.filter(|(_, is_bad)| !**is_bad).map(|(d, _)| *d)
     };
     let count = kept().count() as f64;
     let mean = kept().sum::<f64>() / count;
-    let squares: f64 = kept().map(|it| (it - mean) * (it - mean)).sum();
+    let squares: f64 = kept().map(|d| (d - mean) * (d - mean)).sum();
     (squares / count).sqrt()
 }

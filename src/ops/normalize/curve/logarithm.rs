@@ -1,13 +1,15 @@
 //! Comparisons of sums of logarithms, in integers.
 //!
-//! A number v = m·2^e with m in 1..2 has the binary logarithm e + log2(m), and the digits of log2(m) come from squares:
-//! the first one is 1 if m² ≥ 2, and the rest are those of m², or of m²/2. With W bits of m, all roundings go down, and
-//! the one at digit i changes the logarithm by 1.45·2^(1−W−i) at most. So W − 8 digits are below the logarithm by less
-//! than 2 units of the last digit, also where v itself was rounded down with a relative error of 2^(2−W).
+//! A number v = m·2^e with m in 1..2 has the binary logarithm e + log2(m). The binary digits of log2(m) are found by
+//! squaring: the first digit is 1 if m² ≥ 2, and the other digits are those of log2(m²), or of log2(m²/2) if m² ≥ 2.
+//!
+//! m has W bits, and every rounding is downwards. The rounding at digit i changes the logarithm by at most
+//! 1.45·2^(1−W−i). So the result with W − 8 digits is smaller than the logarithm by less than 2 units of the last digit,
+//! even if v was rounded down with a relative error of 2^(2−W).
 
 use std::cmp::Ordering;
 
-/// The bits of a word that are no digits after the point: 56 of 64 are.
+/// The bits of a logarithm before the binary point. The other bits are after it: in one word, 56 of 64.
 const INTEGER_BITS: u32 = 8;
 
 /// A number of at least 1.
@@ -33,7 +35,7 @@ impl Argument {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Log {
     argument: Argument,
-    /// With 56 digits after the point, less than 2 units too small.
+    /// The logarithm with 56 binary digits after the point, too small by less than 2 units of the last digit.
     word: u64,
 }
 
@@ -62,7 +64,7 @@ impl Log {
         Log { argument, word }
     }
 
-    /// The same with `64·words − 8` digits after the point, the lowest word first.
+    /// The logarithm with `64·words − 8` binary digits after the point. The lowest word is the first.
     fn digits(&self, words: usize) -> Vec<u64> {
         let mut mantissa = vec![0; words];
         let exponent = match self.argument {
@@ -72,7 +74,7 @@ impl Log {
                 u64::from(63 - zeros)
             }
             Argument::Hypotenuse { a, square } => {
-                // Both times 2^(64·words).
+                // Both the root and `a` are multiplied by 2^(64·words).
                 let mut scaled = vec![0; 2 * words];
                 scaled.extend([square as u64, (square >> 64) as u64]);
                 let mut sum = root(&scaled);
@@ -124,11 +126,11 @@ pub(super) fn is_greater(left: Sum, right: Sum, is_equal: impl Fn() -> bool) -> 
     if is_equal() {
         return None;
     }
-    // They differ, so enough digits show it.
+    // The sums differ, so with enough digits the comparison succeeds.
     (1..).find_map(|doublings| is_greater_by(left, right, 1 << doublings))
 }
 
-/// The same with `64·words − 8` digits; `None` if these are too few.
+/// As `is_greater`, with logarithms of `words` words; `None` if that is not precise enough.
 fn is_greater_by(left: Sum, right: Sum, words: usize) -> Option<bool> {
     let bounds = |sum: Sum| {
         let mut least = vec![0; words + 1];
@@ -149,7 +151,7 @@ fn is_greater_by(left: Sum, right: Sum, words: usize) -> Option<bool> {
     }
 }
 
-/// Adds factor·number to a sum that has room for it.
+/// Adds factor·number to `sum`, which must be long enough for the result.
 fn add_product(sum: &mut [u64], factor: u64, number: &[u64]) {
     let mut carry = 0;
     for (i, word) in sum.iter_mut().enumerate() {
@@ -160,12 +162,12 @@ fn add_product(sum: &mut [u64], factor: u64, number: &[u64]) {
     }
 }
 
-/// Numbers of as many words.
+/// Compares two numbers with the same number of words.
 fn compare(a: &[u64], b: &[u64]) -> Ordering {
     a.iter().rev().cmp(b.iter().rev())
 }
 
-/// Doubles a number, without its top bit, and adds a digit.
+/// Shifts a number left by one bit, drops its top bit, and puts `digit` into the lowest bit.
 fn shift_left(number: &mut [u64], mut digit: u64) {
     for word in number {
         let top = *word >> 63;
@@ -189,7 +191,7 @@ fn bit_length(number: &[u64]) -> usize {
     })
 }
 
-/// The whole part of the square root of an even number of words.
+/// The square root, rounded down, of a number with an even number of words.
 fn root(number: &[u64]) -> Vec<u64> {
     let mut root = vec![0; number.len() / 2];
     for bit in (0..64 * root.len()).rev() {
@@ -201,7 +203,7 @@ fn root(number: &[u64]) -> Vec<u64> {
     root
 }
 
-/// base to a power, without words of 0 at the top.
+/// `base` to the power `exponent`, without zero words at the top.
 pub(super) fn power(base: u64, exponent: u64) -> Vec<u64> {
     let mut power = vec![1];
     for _ in 0..exponent {
@@ -259,7 +261,8 @@ mod tests {
         ),
     ];
 
-    /// Fewer words are the upper ones of more, and every number is less than 2 units of its last digit too small.
+    /// The expected logarithm with fewer words is its upper words. Every result is too small by less than 2 units of its last
+    /// digit.
     #[test]
     fn digits_are_those_of_decimal_arithmetic() {
         for (argument, expected) in LOGS {
@@ -290,8 +293,8 @@ mod tests {
         }
     }
 
-    /// The logarithms of 3^190537 and 2^301994 differ by 10⁻⁷, those of 7²·7 and 7³ not at all: more words decide the
-    /// first as one does, and none decides the second.
+    /// The logarithms of 3^190537 and 2^301994 differ by 10⁻⁷: one word decides this as more words do. The logarithms of 7²·7
+    /// and 7³ are equal: no number of words decides it.
     #[test]
     fn more_words_decide_as_few_do() {
         let log = |value| Log::new(Argument::Integer(value));
