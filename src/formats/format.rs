@@ -316,8 +316,8 @@ pub trait Decoder {
     }
 
     /// Decodes the selected page from top to bottom, some whole rows at a time, so that it is never in memory as a whole.
-    /// The page can still be decoded afterwards. With `plainly` by the method that fails on damage alone; the other is
-    /// faster, and may fail on a valid file.
+    /// The page can still be decoded afterwards. `serially` selects the method that fails only on damaged files; the other
+    /// is faster, but may fail on a valid file.
     ///
     /// # Errors
     /// Damage, which `decode` reports better, and errors of `sink`.

@@ -1,5 +1,5 @@
-//! PNG (W3C Portable Network Graphics specification, third edition). The decoder and the encoder
-//! are our own, since they decide the program's speed; the `png` crate reads the rare kinds.
+//! PNG (W3C Portable Network Graphics specification, third edition). The decoder and the encoder are
+//! own code, because the speed of the program depends on them. The `png` crate decodes rare kinds of PNG.
 
 pub(super) mod common_items;
 mod decode;
@@ -66,8 +66,8 @@ fn add_stretch(own: &mut Own, text: &str) -> bool {
 /// The first bytes of every PNG (PNG specification, section 5.2).
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
-/// and not safe to copy: a program that changes IDAT must remove it. Its data, all big-endian: the
-/// version 1 (u8), rows of a segment (u32), and for each segment the length of its deflate data in
+/// The private chunk that lets a reader inflate the segments on many threads. It is ancillary, private
+/// and not safe to copy: a program that changes IDAT must remove it. Its data, all big-endian, are the
+/// version 1 (u8), the rows of a segment (u32), and for each segment the length of its deflate data in
 /// bytes (u32; without zlib's header and Adler-32).
 const INDEX: [u8; 4] = *b"gpIS";

@@ -415,8 +415,8 @@ impl<'a> Reader<'a> {
         self.decoder.gives_rows() && !self.policy.accepts_damage()
     }
 
-    /// Decodes the page from top to bottom, some whole rows at a time. `decode` still works afterwards. With `plainly` by the
-    /// method that fails on damage alone.
+    /// Decodes the page from top to bottom, some whole rows at a time. `decode` still works afterwards. `serially` selects the
+    /// method that fails only on damaged files.
     ///
     /// # Errors
     /// Damage, which `decode` reports better, and errors of `sink`.

@@ -18,7 +18,7 @@ const KEYWORDS: [(Keyword, &str); 6] = [
 /// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
 pub const XMP: &str = "XML:com.adobe.xmp";
 
-/// The most bytes that all compressed metadata of a file may expand to. Profiles have up to a few MB.
+/// The most bytes that all compressed metadata of a file may expand to. Colour profiles have up to a few MB.
 const MAX_UNPACKED_BYTES: usize = 16 << 20;
 
 /// An upper bound for the bytes that a chunk of `len` bytes takes in memory.
@@ -40,7 +40,7 @@ pub fn items(chunks: &[Chunk]) -> Vec<Item> {
         .collect()
 }
 
-/// Converts a chunk to an item. `budget`: the bytes that may still be unpacked.
+/// Converts a chunk to an item. `budget` is the number of bytes that may still be inflated.
 fn item(chunk: &Chunk, budget: &mut usize) -> Item {
     let data = &chunk.data[..];
     let known = match &chunk.kind {
@@ -57,7 +57,7 @@ fn item(chunk: &Chunk, budget: &mut usize) -> Item {
     known.unwrap_or_else(|| Item::Own(format!("chunk {}", chunk.kind.escape_ascii())))
 }
 
-/// An ICC profile (section 11.3.2.3): its name, a zero, the method 0, and a zlib stream.
+/// An ICC profile (section 11.3.2.3): its name, a zero byte, the compression method 0, and a zlib stream.
 fn profile(data: &[u8], budget: &mut usize) -> Option<Item> {
     let zero = data.iter().position(|&byte| byte == 0)?;
     let profile = inflate(data.get(zero + 2..)?, budget)?;
@@ -101,18 +101,18 @@ fn contents(chunk: &Chunk, budget: &mut usize) -> Option<Vec<u8>> {
     })
 }
 
-/// The data of an uncompressed chunk, for a compressed one with XMP.
+/// If a chunk holds compressed XMP, the data of an uncompressed chunk with the same XMP.
 pub fn unpacked_xmp(chunk: &Chunk) -> Option<Vec<u8>> {
     let head = [XMP.as_bytes(), b"\0\x01"].concat();
-    let is_packed = &chunk.kind == b"iTXt" && chunk.data.starts_with(&head);
-    let packet = is_packed.then(|| contents(chunk, &mut { MAX_UNPACKED_BYTES }))?;
+    let is_compressed = &chunk.kind == b"iTXt" && chunk.data.starts_with(&head);
+    let packet = is_compressed.then(|| contents(chunk, &mut { MAX_UNPACKED_BYTES }))?;
     Some(international(XMP, &packet?))
 }
 
-/// Keywords of texts in which ImageMagick and others put Exif data before there was a chunk for them.
+/// Keywords of texts with Exif data. ImageMagick and other programs wrote them before PNG had a chunk for Exif.
 const EXIF: [&[u8]; 2] = [b"Raw profile type exif\0", b"Raw profile type APP1\0"];
 
-/// The Exif data in a text: a name, the number of bytes and the bytes in hexadecimal digits, each on lines of their own.
+/// The Exif data in a text. The text has a name, the number of bytes, and the bytes in hexadecimal, each on separate lines.
 pub fn exif_in_text(chunk: &Chunk) -> Option<Vec<u8>> {
     EXIF.iter().find(|name| chunk.data.starts_with(name))?;
     let text = String::from_utf8(contents(chunk, &mut { MAX_UNPACKED_BYTES })?).ok()?;
@@ -137,7 +137,7 @@ fn latin1_to_utf8(bytes: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The keyword of the rescaling record, and a zero.
+/// The keyword of the rescaling record, and a zero byte.
 const RESCALING_KEYWORD: &[u8] = b"gpuimg:stretch\0";
 
 /// The chunk of a rescaling record.
@@ -170,7 +170,7 @@ pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(Str
             data,
         });
     };
-    // Exif data have the orientation, so they are written last.
+    // Exif data contain the orientation, so they are written last.
     let (mut exif_big_endian, mut exif_fields) = (false, Vec::new());
     for item in items {
         match item {

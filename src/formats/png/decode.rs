@@ -33,13 +33,13 @@ use scanlines::ScanlineInflater;
 use std::sync::{Mutex, PoisonError};
 use unfilter::{RowLayout, Unfilterer};
 
-/// From this many bytes of image on, a second thread saves more time than it takes to start.
-const WORTH_A_THREAD: usize = 1 << 20;
+/// For images of at least this many bytes, a second thread saves more time than it takes to start.
+const MIN_BYTES_FOR_THREAD: usize = 1 << 20;
 
-/// With this many threads, the thread that joins the inflated parts leaves undoing the filters to the others.
+/// With at least this many threads, the filters are undone on other threads than the one that joins the inflated parts.
 const MIN_THREADS_TO_UNFILTER_APART: usize = 4;
 
-/// The rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
+/// The number of rows that are unfiltered together: a multiple of each number of rows in `unfilter_simd::rows_at_once`.
 const BAND_ROWS: usize = 16;
 
 /// Decodes a PNG. Its header has been read, and its size is plausible for the size of the file.
@@ -71,7 +71,7 @@ impl<'a> PngDecoder<'a> {
 }
 
 impl Decoder for PngDecoder<'_> {
-    /// Counts the metadata in the chunks before the image data.
+    /// Counts only the metadata in the chunks before the image data.
     fn survey(&self, _page: usize) -> Result<PageSurvey> {
         let chunks = self.prelude.others.iter();
         let bytes = chunks.map(|chunk| common_items::unpacked(&chunk.kind, chunk.len.into()));
@@ -160,10 +160,10 @@ impl Decoder for PngDecoder<'_> {
         self.prelude.needs_no_expansion() && !self.prelude.header.interlaced
     }
 
-    fn rows(&self, plainly: bool, take: &mut RowSink) -> Result<()> {
+    fn rows(&self, serially: bool, take: &mut RowSink) -> Result<()> {
         let (header, prelude) = (&self.prelude.header, &self.prelude);
         let layout = RowLayout::new(&self.shape);
-        if let (Some(index), false) = (&prelude.index, plainly) {
+        if let (Some(index), false) = (&prelude.index, serially) {
             return segments::rows(self.source, prelude, index, layout, take);
         }
         let mut band = Band::new(layout, BAND_ROWS);
@@ -172,7 +172,7 @@ impl Decoder for PngDecoder<'_> {
         let data = prelude.image_data(self.source)?;
         let threads = rayon::current_num_threads();
         let push = |bytes: &[u8]| band.push(bytes, |_, rows| take(rows)).map(drop);
-        if !plainly && parallel::is_worth(self.source.len(), total, threads) {
+        if !serially && parallel::is_worth(self.source.len(), total, threads) {
             parallel::inflate(data, total, threads, push)?.finish()?;
         } else {
             ScanlineInflater::new(data).inflate_all(total, push)?;
@@ -183,9 +183,9 @@ impl Decoder for PngDecoder<'_> {
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
-    /// Checks every CRC, the Adler-32 and the end of the file: the image is complete or an error,
-    /// unless damage is accepted. If a fast method fails, a slower one decides whether the file is
-    /// damaged, and the failure is recorded as a fallback.
+    /// Checks every CRC, the Adler-32 and the end of the file. An incomplete image is an error,
+    /// unless `policy` accepts damage. If a fast method fails, a slower one decides whether the file
+    /// is damaged, and the failure is recorded as a fallback.
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         // A page that was read ahead, and is decoded here all the same, needs no memory for its data.
         self.ahead = Mutex::default();
@@ -240,15 +240,15 @@ impl PngDecoder<'_> {
         Ok(Image::new(self.shape, samples))
     }
 
-    /// Decodes the rows into `image` on several threads, if the file has an index of its segments or its stream is worth it.
-    /// Returns false if neither is the case, or if both failed: `policy` then has the reasons, and the content of `image` is
-    /// undefined.
+    /// Decodes the rows into `image` on several threads: by the index of segments if the file has one, or by inflating parts of
+    /// the stream if it is long enough. Returns false if neither is possible or both fail. The failures are recorded in `policy`,
+    /// and the content of `image` is then undefined.
     fn decode_in_parallel(&self, image: &mut [u8], policy: &ErrorPolicy) -> Result<bool> {
         let layout = RowLayout::new(&self.shape);
         if let Some(index) = &self.prelude.index {
             match segments::decode(self.source, &self.prelude, index, image, layout) {
                 Ok(()) => return Ok(true),
-                // The index may be wrong in a file whose stream is right.
+                // The index may be wrong although the stream is valid.
                 Err(error) => policy.add_fallback(format!(
                     "decoded without its index of segments, because decoding by the index failed: {error:#}"
                 )),
@@ -261,7 +261,7 @@ impl PngDecoder<'_> {
         }
         match self.inflate_rows_in_parallel(image, total, threads) {
             Ok(()) => Ok(true),
-            // The file may be damaged, or this method may not suit its blocks.
+            // The file may be damaged, or this method may not support its blocks.
             Err(error) => {
                 policy.add_fallback(format!(
                     "inflated on one thread, because inflating on several threads failed: {error:#}"
@@ -271,8 +271,8 @@ impl PngDecoder<'_> {
         }
     }
 
-    /// Inflates the stream on `threads` threads and undoes the filters: on the thread that joins the inflated parts, or on
-    /// the others, if there are enough of them.
+    /// Inflates the stream on `threads` threads and undoes the filters. The thread that joins the inflated parts undoes them, or
+    /// the other threads if there are enough.
     fn inflate_rows_in_parallel(
         &self,
         image: &mut [u8],
@@ -312,7 +312,7 @@ impl PngDecoder<'_> {
         Ok(Image::new(self.shape, samples))
     }
 
-    /// Inflates the stream in order and passes the scanlines to `take`; in a large image on a second thread.
+    /// Inflates the stream in order and passes the scanlines to `take`. For a large image, `take` runs on a second thread.
     fn inflate_serially(
         &self,
         data: ImageData,
@@ -320,7 +320,7 @@ impl PngDecoder<'_> {
     ) -> Result<()> {
         let total = self.prelude.header.scanline_bytes()?;
         let inflater = ScanlineInflater::new(data);
-        if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
+        if total < MIN_BYTES_FOR_THREAD || rayon::current_num_threads() == 1 {
             inflater.inflate_all(total, take)
         } else {
             inflater.inflate_all_on_two_threads(total, take)

@@ -1,4 +1,4 @@
-//! Writes the file of pixels that a GPU has filtered and deflated, with the same bytes as `encode` in `Mode::Fast`.
+//! Writes a file from pixels that a GPU has filtered and deflated. The file has the same bytes as with `encode` in `Mode::Fast`.
 
 use super::encode::{OuterChunks, PngFile};
 use crate::deflate::{adler, zlib};
@@ -14,7 +14,7 @@ impl Deflated {
     /// commits it.
     ///
     /// # Errors
-    /// The target's.
+    /// Errors of the target.
     pub fn write(&self, metadata: &Metadata, target: &Target) -> Result<u64> {
         self.segments.write(&self.memory, metadata, target)
     }
@@ -24,7 +24,7 @@ impl EncodedSegments {
     /// As `Deflated::write`, for segments in `memory`.
     ///
     /// # Errors
-    /// The target's.
+    /// Errors of the target.
     pub fn write(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
         if self.segments.iter().all(|segment| segment.deflated) {
             return self.write_deflated(memory, metadata, target);

@@ -1,10 +1,9 @@
-//! Writes PNG at the speed of memory: rows are grouped into segments that threads compress
-//! independently.
+//! Writes PNG files fast: rows are grouped into segments, and threads compress segments independently.
 //!
 //! # The bytes of a file
-//! They depend on the image, its metadata and the mode alone. A *segment* is as many whole rows as
-//! fill 1 MiB with their filter types, rounded down, but at least one row; the last segment has the
-//! rest. In order:
+//! The bytes depend only on the image, its metadata and the mode. A *segment* has as many whole rows as
+//! fit into 1 MiB with their filter types, but at least one row; the last segment has the rest. The
+//! parts of a file are, in order:
 //! 1. signature, IHDR;
 //! 2. `gpIS` if there are at least two segments (see `INDEX`), and the metadata's chunks;
 //! 3. one IDAT per segment: its deflate data; in the first segment zlib's header (78 01) before them,
@@ -21,8 +20,8 @@
 //! | `Small` | `Small` | `Small` |
 //! | `Store` | None | stored, of 65535 bytes |
 //!
-//! `Small` gives the bytes of `Fast` for a segment without matches: if neither the bytes that `Fast`
-//! filters nor those of the filter None have `repeats`. It also gives them if they are shorter, unless
+//! In mode `Small`, a segment has the bytes of mode `Fast` if it has no matches: `repeats` finds none in the
+//! bytes that `Fast` filters, and none with the filter None. It also has them if they are shorter, unless
 //! `Fast` itself searches for matches.
 
 mod file;
@@ -61,7 +60,7 @@ pub enum Mode {
 /// bytes; the caller commits it.
 ///
 /// # Errors
-/// The target's, and an image that PNG cannot store.
+/// Errors of the target, and an image that PNG cannot store.
 pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), mode, target)
 }
@@ -79,7 +78,7 @@ pub struct PngEncoder<'a> {
     mode: Mode,
     /// The file's length in bytes, once it is written.
     length: u64,
-    /// The file of a page whose last rows are still to come.
+    /// The file of a page that is not complete yet.
     open: Option<PngFile>,
 }
 
@@ -174,7 +173,7 @@ impl SegmentEncoder {
         self.filtered_len = layout.filtered_bytes(index);
         let out = &mut self.out;
         out.clear();
-        // The most that any mode needs; memory that is not touched costs nothing.
+        // The most that any mode needs. Memory that is never written to is not allocated by the system.
         out.reserve(self.filtered_len + self.filtered_len / 2);
         if index == 0 {
             out.extend(&outer.before_with_empty_index());
@@ -234,8 +233,8 @@ impl SegmentEncoder {
         self.replace_by_fast_if_shorter(filtered);
     }
 
-    /// Compresses the bytes that `Mode::Fast` filters, and keeps the result if it is shorter. A few matches can make data
-    /// longer than none, for example if all values are multiples of 16 and a filter for each row disturbs their pattern.
+    /// Compresses the bytes that `Mode::Fast` filters, and keeps the result if it is shorter. Data with few matches can be longer
+    /// than data without, for example if all values are multiples of 16 and a filter for each row disturbs their pattern.
     fn replace_by_fast_if_shorter(&mut self, filtered: &[u8]) {
         if self.fast.searches(filtered) {
             return;
@@ -256,7 +255,7 @@ impl SegmentEncoder {
         flush(self.last, &mut self.out);
     }
 
-    /// Sets the data to those of a segment from a GPU: deflate data, or filtered bytes that are still to be deflated.
+    /// Sets the data to those of a segment from a GPU: deflate data, or filtered bytes, which are deflated here.
     pub fn set_from_gpu(&mut self, bytes: &[u8], segment: &EncodedSegment) {
         if segment.deflated {
             self.out.extend(bytes);

@@ -12,7 +12,7 @@ use crate::image::metadata::{
 };
 
 /// Chunks that stay true after every operation. There is no colour management: the output has the
-/// colour space of the input. Of `mDCV` and `cLLI` there are files with the names of a draft.
+/// colour space of the input. `mDCv` and `cLLi` are the names of `mDCV` and `cLLI` in a draft; some files use them.
 const PERMANENT: [&[u8; 4]; 9] = [
     b"cHRM", b"gAMA", b"iCCP", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"mDCv", b"cLLi",
 ];
@@ -20,8 +20,8 @@ const PERMANENT: [&[u8; 4]; 9] = [
 /// Chunks about the layout of the image data, which the output writes anew or does not need.
 const LAYOUT: [&[u8; 4]; 5] = [b"IHDR", b"PLTE", b"tRNS", b"IEND", b"gpIS"];
 
-/// Adds one chunk of a file to the metadata. `shape` is that of the decoded image, and `plain` whether its samples are
-/// those of the file, without a palette or fewer than 8 bits.
+/// Adds one chunk of a file to the metadata. `shape` is the shape of the decoded image. `plain` says that its samples are
+/// those of the file: the file has no palette, and at least 8 bits per sample.
 pub fn add_chunk(
     metadata: &mut Metadata,
     mut chunk: Chunk,
@@ -54,7 +54,7 @@ pub fn add_chunk(
             chunk.data = exif::without_head(chunk.data);
             metadata.orientation = exif::orientation(&chunk.data);
             if let Own::Png(chunks) = &mut metadata.own {
-                // It replaces Exif data that an earlier text had.
+                // The chunk replaces Exif data from an earlier text.
                 chunks.retain(|chunk| &chunk.kind != b"eXIf");
             }
         }
@@ -66,7 +66,7 @@ pub fn add_chunk(
                 metadata.orientation = exif::orientation(&data);
                 (chunk.kind, chunk.data) = (*b"eXIf", data);
             } else if let Some(data) = common_items::unpacked_xmp(&chunk) {
-                // XMP must be uncompressed; `update` expects it so.
+                // `update` can change only uncompressed XMP.
                 (chunk.kind, chunk.data) = (*b"iTXt", data);
             }
         }
@@ -125,7 +125,7 @@ pub fn update(
             (b"oFFs" | b"sTER", _) if transform.changes_places() => {
                 "it describes the previous positions"
             }
-            (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
+            (b"sCAL", Effect::Moves(map)) if map.transposed => {
                 swap_scal(&mut chunk.data);
                 return true;
             }
@@ -162,8 +162,9 @@ pub fn set_orientation(chunks: &mut [Chunk], orientation: u16) {
     }
 }
 
-/// Adds the removed columns and rows to oFFs, the place of the image on its page (Extensions to the PNG 1.2 specification,
-/// section 4.2): two signed numbers of 32 bits and the unit. Returns false for micrometres and for an unreadable chunk.
+/// Adds the removed columns and rows to oFFs, the position of the image on its page (Extensions to the PNG 1.2 specification,
+/// section 4.2). The chunk has two signed 32-bit numbers and a unit. Returns false if the unit is micrometres, and for an
+/// invalid chunk.
 fn move_offset(data: &mut [u8], removed: [usize; 2]) -> bool {
     const PIXELS: u8 = 0;
     let [numbers @ .., PIXELS] = data else {
@@ -183,8 +184,8 @@ fn move_offset(data: &mut [u8], removed: [usize; 2]) -> bool {
     true
 }
 
-/// Swaps the two numbers of sCAL: a byte for the unit, then two texts separated by a zero. Leaves an unreadable chunk
-/// unchanged.
+/// Swaps the two numbers of sCAL. The chunk has a byte for the unit, and then two numbers as text, separated by a zero byte. An
+/// invalid chunk does not change.
 fn swap_scal(data: &mut Vec<u8>) {
     if let Some((unit, texts)) = data.split_first()
         && let Some(zero) = texts.iter().position(|&byte| byte == 0)
@@ -194,19 +195,19 @@ fn swap_scal(data: &mut Vec<u8>) {
     }
 }
 
-/// Scales the two numbers of sCAL, the size of a pixel, to the pixels of a smaller image. Leaves an unreadable chunk
-/// unchanged.
+/// Scales the two numbers of sCAL, the width and the height of a pixel, to the larger pixels of a smaller image. An invalid chunk
+/// does not change.
 fn scale_scal(data: &mut Vec<u8>, transform: &Transform) {
     let Transform { from, to, .. } = transform;
-    let larger = |text: &[u8], from: usize, to: usize| -> Option<String> {
+    let scaled = |text: &[u8], from: usize, to: usize| -> Option<String> {
         let size: f64 = str::from_utf8(text).ok()?.trim().parse().ok()?;
         Some((size * from as f64 / to as f64).to_string())
     };
     let texts = || {
         let (unit, texts) = data.split_first()?;
         let zero = texts.iter().position(|&byte| byte == 0)?;
-        let x = larger(&texts[..zero], from.width, to.width)?;
-        let y = larger(&texts[zero + 1..], from.height, to.height)?;
+        let x = scaled(&texts[..zero], from.width, to.width)?;
+        let y = scaled(&texts[zero + 1..], from.height, to.height)?;
         Some([&[*unit][..], x.as_bytes(), &[0], y.as_bytes()].concat())
     };
     if let Some(new) = texts() {
@@ -214,7 +215,7 @@ fn scale_scal(data: &mut Vec<u8>, transform: &Transform) {
     }
 }
 
-/// The chunks to write before the image data, or with `behind` after them.
+/// The chunks to write before the image data, or after the image data if `behind` is set.
 pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut add = |kind: &[u8; 4], data| {

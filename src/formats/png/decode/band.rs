@@ -1,10 +1,11 @@
-//! Undoes the filters of scanlines a few rows at a time, in memory that is reused.
+//! Undoes the filters of scanlines a few rows at a time, in a buffer that is reused.
 
 use super::unfilter::{RowLayout, unfilter_rows};
 use super::unfilter_pixels::PAETH;
 use anyhow::{Result, ensure};
 
-/// Receives the scanlines of an image, or of a pass of one, in pieces of any size, and gives its rows a few at a time.
+/// Receives the scanlines of an image, or of one pass of an image, in pieces of any size. Returns the unfiltered rows, a few at a
+/// time.
 pub struct Band {
     layout: RowLayout,
     /// Rows that are unfiltered together.
@@ -13,9 +14,9 @@ pub struct Band {
     row_bytes: usize,
     /// Rows of the current image or pass.
     total_rows: usize,
-    /// Rows that were given.
+    /// Rows that were passed to `take`.
     given_rows: usize,
-    /// The last row that was given, and after it the rows of the band.
+    /// The last row that was passed to `take`, followed by the rows of the band.
     memory: Vec<u8>,
     /// Filter types of the rows in the band; the last row may be incomplete.
     filters: Vec<u8>,
@@ -38,7 +39,7 @@ impl Band {
         }
     }
 
-    /// Starts an image or a pass of `total_rows` rows of `row_bytes` bytes each. The row above the first one counts as zeros.
+    /// Starts an image or a pass of `total_rows` rows of `row_bytes` bytes each. The row above the first one is all zeros.
     pub fn start(&mut self, row_bytes: usize, total_rows: usize) {
         self.row_bytes = row_bytes;
         self.total_rows = total_rows;
@@ -46,13 +47,13 @@ impl Band {
         self.memory[..row_bytes].fill(0);
     }
 
-    /// Whether all rows of the image or pass were given.
+    /// Whether all rows of the image or pass were passed to `take`.
     pub fn is_complete(&self) -> bool {
         self.given_rows == self.total_rows
     }
 
     /// Receives the next bytes of the scanlines, up to the end of the last row, and returns the bytes after it. Passes
-    /// unfiltered rows to `take`, with the index of the first.
+    /// unfiltered rows to `take`, with the index of the first one.
     ///
     /// # Errors
     /// An unknown filter type, and errors of `take`.

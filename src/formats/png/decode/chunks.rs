@@ -179,15 +179,15 @@ impl<'a> ChunkReader<'a> {
         Ok(())
     }
 
-    /// All data of a chunk, which must be small.
+    /// All data of a chunk. The chunk must be small, because the data are in memory at once.
     pub fn data(&mut self, chunk: &Chunk) -> Result<Vec<u8>> {
         let mut data = Vec::new();
         self.read_checked(chunk, |piece| data.extend_from_slice(piece))?;
         Ok(data)
     }
 
-    /// The chunks after the image data, without IEND. The image data start at offset `start`; only the
-    /// headers of their chunks are read.
+    /// The chunks after the image data, without IEND. The image data start at offset `start`. Of every chunk
+    /// only the header is read.
     pub fn after_image_data(&self, start: u64) -> Result<Vec<Chunk>> {
         let (mut chunks, mut at) = (Vec::new(), start);
         loop {
@@ -209,8 +209,8 @@ impl<'a> ChunkReader<'a> {
         }
     }
 
-    /// Checks all chunks from `start` to the end of the file, except the CRCs of texts: `metadata` warns
-    /// about those.
+    /// Checks all chunks from `start` to the end of the file. A text with a wrong CRC is not an error here:
+    /// `metadata` warns about it.
     pub fn finish(&mut self, start: u64) -> Result<()> {
         let mut chunk = self.at(start)?;
         loop {

@@ -1,5 +1,5 @@
-//! The image data of a PNG: the contents of its consecutive IDAT chunks as one stream, with CRCs
-//! checked.
+//! The image data of a PNG: reads the contents of its consecutive IDAT chunks as one stream, and
+//! checks their CRCs.
 
 use super::chunks::{Chunk, ChunkReader};
 use crate::deflate::inflate::parallel::Input;
@@ -23,7 +23,7 @@ pub struct ImageData<'a> {
 }
 
 impl<'a> ImageData<'a> {
-    /// A stream without data, until `open` or `open_single` gives it some: the buffer is allocated only once.
+    /// A stream without data. `open` or `open_single` gives it data; they reuse its buffer.
     pub fn new(source: &'a Source) -> ImageData<'a> {
         ImageData {
             chunks: ChunkReader::new(source),
@@ -82,8 +82,8 @@ impl<'a> ImageData<'a> {
         self.at
     }
 
-    /// Checks the rest of the current chunk: a CRC error describes damage better than an error in
-    /// the damaged data.
+    /// Checks the CRC of the current chunk, after an error in its data: if the CRC is wrong, that error
+    /// describes the damage better.
     pub fn check_chunk(&mut self) -> Result<()> {
         self.chunks.read_checked(&self.chunk, |_| ())
     }

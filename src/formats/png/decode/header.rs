@@ -128,7 +128,8 @@ impl Header {
         Ok(())
     }
 
-    /// Whether a tRNS chunk with these values fits the image, with a palette of so many colours, if there is one.
+    /// Whether a tRNS chunk with these values fits the image. `palette_colours` is the number of colours of the palette, if there
+    /// is one.
     fn has_transparency(&self, values: &[u8], palette_colours: Option<usize>) -> bool {
         let is_sample = |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> self.bits == 0;
         let are_samples = values.as_chunks().0.iter().all(is_sample);
@@ -156,7 +157,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// The seven passes of an interlaced image, of no size yet.
+    /// The seven passes of an interlaced image. `columns` and `rows` are not set.
     const ADAM7: [Pass; 7] = [
         Pass::every(0, 0, 8, 8),
         Pass::every(4, 0, 8, 8),
@@ -167,7 +168,7 @@ impl Pass {
         Pass::every(0, 1, 1, 2),
     ];
 
-    /// A pass of no size yet.
+    /// A pass whose `columns` and `rows` are not set.
     const fn every(x: usize, y: usize, dx: usize, dy: usize) -> Pass {
         Pass {
             x,
@@ -294,14 +295,14 @@ impl Prelude {
         Ok(data)
     }
 
-    /// Whether samples differ from those in memory only by filters and byte order.
+    /// Whether the samples of the file become samples in memory by undoing the filters and changing the byte order alone.
     pub fn needs_no_expansion(&self) -> bool {
         let Header { bits, colour, .. } = self.header;
         let transparent = self.transparent && matches!(colour, Colour::Grey | Colour::Rgb);
         bits >= 8 && colour != Colour::Palette && !transparent
     }
 
-    /// The shape of the decoded image: palettes expanded, tRNS as alpha, fewer than 8 bits as 8.
+    /// The shape of the decoded image: a palette becomes RGB, tRNS becomes alpha, and fewer than 8 bits become 8.
     pub fn shape(&self) -> Result<Shape> {
         let channels = match (self.header.colour, self.transparent) {
             (Colour::Grey, false) => 1,

@@ -1,4 +1,4 @@
-//! The rows of an interlaced PNG: seven passes, each a small image (PNG specification, third edition, §8.1).
+//! Decodes the rows of an interlaced PNG, which has seven passes, each a small image (PNG specification, third edition, §8.1).
 
 use super::BAND_ROWS;
 use super::band::Band;
@@ -6,8 +6,8 @@ use super::header::{Header, Pass};
 use super::unfilter::RowLayout;
 use anyhow::Result;
 
-/// Receives the scanlines of the passes in pieces of any size, and writes their pixels to the image. It keeps a few rows of
-/// one pass in memory.
+/// Receives the scanlines of the passes in pieces of any size, and writes their pixels to the image. It buffers a few rows of one
+/// pass.
 pub struct Passes<'a> {
     image: &'a mut [u8],
     layout: RowLayout,

@@ -56,10 +56,10 @@ pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Ima
     Ok(Image::new(shape, samples))
 }
 
-/// The crate's error in the program's words.
+/// Converts an error of the crate to a message of this program.
 fn cause(error: DecodingError, len: u64) -> anyhow::Error {
     match error {
-        // An error of the source is a complete message.
+        // An error of the source already has a complete message.
         DecodingError::IoError(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
         DecodingError::LimitsExceeded => anyhow!("the image does not fit in memory"),
         other => library_errors::translate(other, len),

@@ -1,4 +1,5 @@
-//! Reads the compressed data of a PNG for a GPU to decode. The GPU checks the data; the chunks after them are checked here.
+//! Reads the compressed data of a PNG, so that a GPU can decode them. The GPU checks the data. The chunks after them are checked
+//! here.
 
 use super::PngDecoder;
 use super::chunks::ChunkReader;
@@ -13,14 +14,15 @@ use crate::image::buffer::Buffer;
 /// The longest row that the kernels unfilter, in bytes.
 const MAX_ROW_BYTES: usize = 1 << 29;
 
-/// The most chunks that image data may be in, and one more for every `BYTES_PER_FURTHER_CHUNK`.
+/// The most chunks that short image data may have.
 const MAX_CHUNKS: usize = 1024;
+/// Image data may have one chunk more for each of so many bytes.
 const BYTES_PER_FURTHER_CHUNK: usize = 32;
 
 /// Reads the image data of an opened file, and checks all chunks after them.
 ///
 /// # Errors
-/// An error of the file, which the CPU's decoder reports, too, or a limit of the kernels.
+/// An error in the file, which the CPU's decoder reports too, or a file that exceeds the limits of the kernels.
 pub fn read(decoder: &PngDecoder) -> Result<Packed, Unsuited> {
     let header = decoder.prelude.header;
     if header.interlaced {
@@ -78,7 +80,7 @@ pub fn read(decoder: &PngDecoder) -> Result<Packed, Unsuited> {
     Ok(packed)
 }
 
-/// An error of the file as the reason.
+/// The reason why the GPU cannot decode the file, from an error in the file.
 fn unsuited(error: anyhow::Error) -> Unsuited {
     Unsuited::new(format!("{error:#}"))
 }
@@ -112,7 +114,7 @@ fn image_data_extents(bytes: &[u8]) -> Result<Vec<Extent>, Unsuited> {
     Ok(extents)
 }
 
-/// How the pixels of this file become samples; `None` if they are samples.
+/// How the pixels of this file are expanded to samples; `None` if no expansion is needed.
 fn read_expansion(decoder: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
     let prelude = &decoder.prelude;
     if prelude.needs_no_expansion() {

@@ -1,12 +1,12 @@
-//! Decodes damaged image data up to the first error.
+//! Decodes damaged image data up to the first error, for `--keep-going`.
 
 use super::header::Prelude;
 use super::unfilter::Unfilterer;
 use crate::os::Source;
 use anyhow::Result;
 
-/// Fills the rows as far as the image data can be inflated, without checking CRCs and Adler-32, and
-/// leaves the remaining rows unchanged.
+/// Decodes rows as far as the image data can be inflated, without checking CRCs and Adler-32. The data
+/// after the first error count as zeros.
 pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Unfilterer) -> Result<()> {
     let mut stream = Vec::new();
     let mut at = prelude.data;
@@ -22,8 +22,8 @@ pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Unfilterer) -> Result
         source.read_at(&mut stream[start..], at + 8)?;
         at += 12 + len;
     }
-    // After an error the buffer has the bytes before it, then zeros, which are rows of zeros without a
-    // filter.
+    // After an error the buffer contains the inflated bytes and then zeros, which decode to rows of zeros
+    // without a filter.
     let mut bytes = vec![0; prelude.header.scanline_bytes()?];
     let _ = libdeflater::Decompressor::new().zlib_decompress(&stream, &mut bytes);
     // A damaged filter byte may be invalid: the rows before it are kept.

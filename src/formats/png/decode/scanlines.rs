@@ -1,5 +1,5 @@
-//! Inflates the image data, a zlib stream in IDAT chunks (PNG specification, section 10), to filtered
-//! scanlines.
+//! Inflates the image data to filtered scanlines. The image data are a zlib stream in IDAT chunks (PNG
+//! specification, section 10).
 
 use super::data::ImageData;
 use crate::deflate::WINDOW;
@@ -85,8 +85,8 @@ impl<'a> ScanlineInflater<'a> {
         })
     }
 
-    /// Inflates `total` bytes into buffers that it sends to `full`; it makes the first ones and takes the others from `empty`.
-    /// Returns the empty buffer after the last one, or `None` if the receiver has stopped.
+    /// Inflates `total` bytes into buffers, and sends each full buffer to `full`. It creates the first buffers, and later reuses
+    /// those from `empty`. Returns the unused buffer after the last one, or `None` if the receiver has stopped.
     fn fill_buffers(
         &mut self,
         total: usize,
@@ -115,9 +115,8 @@ impl<'a> ScanlineInflater<'a> {
         Ok(Some(buffer))
     }
 
-    /// Opens a segment of the file. No match refers to bytes
-    /// before a segment. The first segment also has zlib's header, the last the Adler-32 of the
-    /// whole stream.
+    /// Opens a segment of the file. In a segment, no match refers to bytes before the segment. The first
+    /// segment also has zlib's header; the last one also has the Adler-32 of the whole stream.
     pub fn open_segment(&mut self, position: SegmentPosition) -> Result<()> {
         let chunk = self.data.open_single(position.start)?;
         ensure!(
@@ -162,7 +161,7 @@ impl<'a> ScanlineInflater<'a> {
         })
     }
 
-    /// Inflates two streams in turns, as far as both have data, so that `inflate_next` has less to do.
+    /// Inflates two streams at the same time, until one of them ends or its buffer is full. `inflate_next` does the rest.
     pub fn inflate_pair(pair: [StreamInProgress; 2]) -> Result<()> {
         let limits = [&pair[0], &pair[1]].map(|stream| stream.buffer.limit(stream.remaining));
         let [
@@ -195,7 +194,7 @@ impl<'a> ScanlineInflater<'a> {
                     from: b.end,
                 },
             ]);
-            // It does not matter which of the two failed: the file is then decoded without the index.
+            // It does not matter which of the two failed: after an error the file is decoded without the index.
             let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
             let (one_step, two_step) = (step(one_step)?, step(two_step)?);
             let at_end = one_step.needs_input && inputs[0].is_empty()
@@ -211,7 +210,7 @@ impl<'a> ScanlineInflater<'a> {
         Ok(())
     }
 
-    /// Inflates the next bytes, of which `remaining` are to come, into the buffer; returns their number.
+    /// Inflates the next bytes into the buffer and returns their number. The stream still has `remaining` bytes of scanlines.
     pub fn inflate_next(&mut self, buffer: &mut ScanlineBuffer, remaining: usize) -> Result<usize> {
         let limit = buffer.limit(remaining);
         buffer.end = self.fill(&mut buffer.bytes[..limit], buffer.end)?;
@@ -224,8 +223,8 @@ impl<'a> ScanlineInflater<'a> {
         Ok(count)
     }
 
-    /// Inflates into `buffer[from..]`; the bytes before `from` are the history. Returns the end of
-    /// the output, which is before the buffer's end only if the stream or the image data ended.
+    /// Inflates into `buffer[from..]`; the bytes before `from` are the history. Returns the end of the
+    /// inflated bytes. It is before the end of the buffer only if the stream or the image data ended.
     fn fill(&mut self, buffer: &mut [u8], from: usize) -> Result<usize> {
         let mut end = from;
         while end < buffer.len() && !self.inflate.is_done() {
@@ -298,8 +297,8 @@ impl<'a> ScanlineInflater<'a> {
         Ok(byte)
     }
 
-    /// The error for a fault in the stream. If the chunk's CRC is wrong too, the CRC is named as
-    /// the cause.
+    /// The error for a fault in the stream. If the chunk's CRC is wrong too, this is the error about the
+    /// CRC.
     fn fault(&mut self, fault: &str) -> anyhow::Error {
         let at = self.data.position();
         match self.data.check_chunk() {
@@ -325,9 +324,9 @@ pub struct SegmentEnd {
 pub struct SegmentPosition {
     /// The offset of its chunk.
     pub start: u64,
-    /// Whether it is the first segment, whose chunk has zlib's header, too.
+    /// Whether it is the first segment, whose chunk also has zlib's header.
     pub first: bool,
-    /// Whether it is the last segment, whose chunk has the Adler-32, too.
+    /// Whether it is the last segment, whose chunk also has the Adler-32.
     pub last: bool,
     /// Bytes of its deflate data.
     pub len: u32,
@@ -345,7 +344,7 @@ impl SegmentPosition {
 pub struct StreamInProgress<'i, 'a> {
     pub inflater: &'i mut ScanlineInflater<'a>,
     pub buffer: &'i mut ScanlineBuffer,
-    /// Bytes of scanlines that are to come.
+    /// Bytes of scanlines that are not inflated yet.
     pub remaining: usize,
 }
 
@@ -369,7 +368,7 @@ impl ScanlineBuffer {
         }
     }
 
-    /// The end of the new bytes once the buffer is full, or all `remaining` bytes are inflated.
+    /// The end of the new bytes when the buffer is full, or when all `remaining` bytes are inflated.
     fn limit(&self, remaining: usize) -> usize {
         (self.start + remaining).min(self.bytes.len())
     }

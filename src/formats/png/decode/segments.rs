@@ -1,6 +1,6 @@
-//! Decodes files of this program on all cores: their image data are segments that refer to no byte
-//! outside themselves, and a private chunk (`gpIS`) lists their lengths. The list is checked against
-//! the chunks, the segments' rows, filters and CRCs, and the combined Adler-32.
+//! Decodes files that this program wrote, on all cores. Their image data are segments that do not
+//! depend on each other, and a private chunk (`gpIS`) lists the lengths of the segments. The list is
+//! checked against the chunks, and against the segments' rows, filters, CRCs and combined Adler-32.
 
 use super::chunks::ChunkReader;
 use super::data::ImageData;
@@ -30,7 +30,7 @@ pub fn decode(
     segments.finish(&ends)
 }
 
-/// As `decode`, but passes the rows to `take` from top to bottom, those of some segments at a time.
+/// As `decode`, but passes the rows to `take` from top to bottom, some segments at a time.
 pub fn rows(
     source: &Source,
     prelude: &Prelude,
@@ -90,11 +90,11 @@ impl<'a> IndexedSegments<'a> {
         })
     }
 
-    /// Decodes the segments from number `first` on that fill `band`.
+    /// Decodes segments into `band` until it is full, starting with the segment at index `first`.
     fn decode_from(&self, first: usize, band: &mut [u8]) -> Result<Vec<SegmentEnd>> {
         let segment_bytes = self.rows * self.layout.row_bytes;
         let positions = &self.positions[first..][..band.len().div_ceil(segment_bytes)];
-        // Two segments at once on a thread, if there are enough segments for all threads.
+        // Each thread decodes two segments at the same time, if there are enough segments for all threads.
         let group = if self.positions.len() >= 4 * rayon::current_num_threads() {
             2
         } else {
@@ -134,8 +134,8 @@ impl<'a> IndexedSegments<'a> {
     }
 }
 
-/// The rows of a segment and the length of each segment's deflate data, if the index fits an image of
-/// `height` rows.
+/// Parses the index: the number of rows of a segment, and the length of each segment's deflate data.
+/// Refuses an index that does not fit an image of `height` rows.
 fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<u32>)> {
     let (head, lengths) = index.split_first_chunk::<5>().context("short index")?;
     let (lengths, rest) = lengths.as_chunks::<4>();
@@ -163,7 +163,7 @@ struct SegmentDecoder<'a, 's> {
     rows: Unfilterer<'a>,
     /// Bytes of its scanlines.
     len: usize,
-    /// Bytes of its scanlines that are to come.
+    /// Bytes of its scanlines that are not inflated yet.
     remaining: usize,
 }
 
@@ -215,7 +215,7 @@ impl<'a, 's> SegmentDecoder<'a, 's> {
     }
 }
 
-/// Decodes one segment, or two in turns.
+/// Decodes one segment, or two at the same time.
 fn decode_group(mut segments: Vec<SegmentDecoder>) -> Result<Vec<SegmentEnd>> {
     while segments.iter().any(|segment| segment.remaining > 0) {
         if let [one, two] = &mut segments[..] {

@@ -40,14 +40,14 @@ impl RowLayout {
 /// The fewest bytes of rows that `Unfilterer::push_and_hand_over` hands over at once.
 const MIN_HANDED_OVER_BYTES: usize = 512 << 10;
 
-/// The most bytes of rows that `Unfilterer::push_and_hand_over` leaves filtered while no run of rows can be handed over.
+/// The most bytes of filtered rows that `Unfilterer::push_and_hand_over` collects while it waits for a row where a run can end.
 const MAX_FILTERED_BYTES: usize = 4 * MIN_HANDED_OVER_BYTES;
 
 /// Receives scanlines in pieces of any size and undoes their filters in the memory of the image, or of some rows of it.
 pub struct Unfilterer<'a> {
     image: &'a mut [u8],
     layout: RowLayout,
-    /// Filter types of the rows that are still filtered; the last row may be incomplete.
+    /// Filter types of the rows that are not unfiltered yet; the last row may be incomplete.
     filters: Vec<u8>,
     /// Bytes received of the current scanline, its filter type included.
     column: usize,
@@ -146,7 +146,7 @@ impl<'a> Unfilterer<'a> {
         complete
     }
 
-    /// Unfilters the complete rows. If more rows are to come, keeps those of an incomplete group for the next call.
+    /// Unfilters the complete rows. Unless the image is complete, rows of an incomplete group stay filtered until the next call.
     pub fn unfilter(&mut self) {
         let complete = self.filters.len() - usize::from(self.column > 0);
         let at_end = (self.unfiltered + complete) * self.layout.row_bytes == self.image.len();
@@ -181,7 +181,7 @@ impl<'a> Unfilterer<'a> {
     }
 }
 
-/// Unfilters consecutive rows, each by its filter type; `above` is the finished row before them.
+/// Unfilters consecutive rows, each by its filter type; `above` is the unfiltered row before them.
 pub fn unfilter_rows(filters: &[u8], pixel_bytes: usize, above: &[u8], rows: &mut [u8]) {
     let row_bytes = above.len();
     let group = unfilter_simd::rows_at_once(pixel_bytes);
@@ -202,7 +202,7 @@ pub fn unfilter_rows(filters: &[u8], pixel_bytes: usize, above: &[u8], rows: &mu
     }
 }
 
-/// Unfilters the first row: the row above counts as zero.
+/// Unfilters the first row of an image: the row above it counts as zeros.
 fn unfilter_first(filter: u8, pixel_bytes: usize, row: &mut [u8]) {
     match filter {
         SUB | PAETH => unfilter_row(SUB, pixel_bytes, &[], row),
@@ -215,7 +215,7 @@ fn unfilter_first(filter: u8, pixel_bytes: usize, row: &mut [u8]) {
     }
 }
 
-/// Unfilters one row; `above` is finished and as long (unused by Sub).
+/// Unfilters one row. `above` is the unfiltered row before it; Sub does not use it.
 fn unfilter_row(filter: u8, pixel_bytes: usize, above: &[u8], row: &mut [u8]) {
     match pixel_bytes {
         1 => unfilter_pixels::<1>(filter, above, row),

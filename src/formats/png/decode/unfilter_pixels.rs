@@ -6,7 +6,8 @@ pub const UP: u8 = 2;
 pub const AVERAGE: u8 = 3;
 pub const PAETH: u8 = 4;
 
-/// Unfilters the rest of a row: `left` and `above_left` are the pixels before it.
+/// Unfilters a row from some pixel on: `left` and `above_left` are the pixels to the left of that pixel, in this row and in the
+/// row above.
 #[inline(always)]
 pub fn unfilter_from<const STEP: usize>(
     mut left: [u8; STEP],
@@ -53,8 +54,9 @@ pub fn unfilter_from<const STEP: usize>(
 
 /// The Paeth predictor of the pixels left (a), above (b) and above left (c).
 ///
-/// With lo ≤ hi for a and b, u = hi − c and v = c − lo (0 where negative): the estimate a+b−c lies
-/// u from lo, v from hi and |u − v| from c, hence lo if 2u ≤ v, hi if 2v ≤ u, else c.
+/// Let lo and hi be the smaller and the larger of a and b, u = hi − c, and v = c − lo (0 where negative).
+/// The distance of the estimate a+b−c is u from lo, v from hi, and |u − v| from c. So the nearest is lo if
+/// 2u ≤ v, hi if 2v ≤ u, and otherwise c.
 #[inline(always)]
 fn paeth(a: u8, b: u8, c: u8) -> u8 {
     let (lo, hi) = (a.min(b), a.max(b));

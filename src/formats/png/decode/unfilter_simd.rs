@@ -1,10 +1,10 @@
 //! Undoes the filters of several rows at once.
 //!
-//! Average and Paeth chain every pixel to the one on its left, so a row alone leaves a vector unit
-//! idle. But a pixel needs only its left, upper and upper left neighbours: all pixels of an
-//! anti-diagonal are independent. A vector holds one pixel of each of several rows, each one column
-//! to the left of the pixel in the row above, and moves to the right; its upper neighbours are then its own
-//! last result, shifted by one lane. Blocks of pixels are transposed before and after.
+//! With Average and Paeth, every pixel depends on the one to its left, so the pixels of a single row cannot
+//! fill a vector. But a pixel depends only on its left, upper and upper left neighbours, so all pixels of an
+//! anti-diagonal are independent. A vector holds one pixel of each of several rows; each is one column to the
+//! left of the pixel in the row above. The vector moves to the right, so its upper neighbours are its own
+//! previous result, shifted by one lane. Blocks of pixels are transposed before and after.
 
 use super::unfilter_pixels::{AVERAGE, PAETH, SUB, UP, unfilter_from};
 use crate::image::simd::{Level, level};
@@ -16,7 +16,7 @@ pub fn rows_at_once(pixel_bytes: usize) -> usize {
     16 / pixel_bytes.next_power_of_two()
 }
 
-/// Unfilters rows, each by its filter type; `above` is the finished row before them. Returns false
+/// Unfilters rows, each by its filter type; `above` is the unfiltered row before them. Returns false
 /// and does nothing if there are not `rows_at_once` rows, if they are too short, or if the SIMD
 /// level is `Scalar`.
 pub fn unfilter_group(filters: &[u8], pixel_bytes: usize, above: &[u8], rows: &mut [u8]) -> bool {
@@ -35,8 +35,8 @@ pub fn unfilter_group(filters: &[u8], pixel_bytes: usize, above: &[u8], rows: &m
 /// Undoes Sub in the part of a row that whole vectors cover, and returns the length of that part in
 /// bytes: 0 if pixels of `STEP` bytes do not fill a vector, or if the SIMD level is `Scalar`.
 ///
-/// A prefix sum inside a vector adds it to itself shifted by 1, 2, 4 … pixels; only the addition of
-/// the previous vector's last pixel has to wait for that vector.
+/// The prefix sum of a vector adds the vector to itself, shifted by 1, 2, 4 … pixels. Only the last addition,
+/// of the previous vector's last pixel, depends on the previous vector.
 pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
     if !STEP.is_power_of_two() || level() == Level::Scalar {
         return 0;
@@ -73,7 +73,7 @@ fn last<const STEP: usize>(vector: u8x16) -> u8x16 {
     }
 }
 
-/// A vector as two integers, its first byte the lowest, whatever this machine's byte order.
+/// A vector as two little-endian integers, on a machine of any byte order.
 #[inline(always)]
 fn halves(vector: u8x16) -> [u64; 2] {
     bytemuck::cast::<_, [u64; 2]>(vector).map(u64::from_le)
@@ -85,9 +85,10 @@ fn from_halves(halves: [u64; 2]) -> u8x16 {
     bytemuck::cast(halves.map(u64::to_le))
 }
 
-/// A vector as `ROWS` lanes, one of each row.
+/// A vector as `ROWS` lanes, one for each row.
 trait Lanes<const ROWS: usize> {
-    /// Turns a vector of consecutive pixels per row into a vector of rows per pixel, or back.
+    /// Transposes a block. Its vectors hold consecutive pixels of one row before, and one pixel of each row afterwards, or the
+    /// other way round.
     fn transpose(block: [u8x16; ROWS]) -> [u8x16; ROWS];
 
     /// Moves each lane to the next one; lane 0 becomes 0.
@@ -161,7 +162,7 @@ impl Lanes<2> for Octets {
     }
 }
 
-/// A mask for each filter type except None: which lanes have it.
+/// A mask for each filter type except None. It selects the lanes of the rows with this filter type.
 struct FilterMasks {
     sub: u8x16,
     up: u8x16,
@@ -269,7 +270,7 @@ struct Diagonal {
 }
 
 impl Diagonal {
-    /// Unfilters pixels as far to the right as whole blocks of `ROWS` columns go.
+    /// Moves the diagonal to the right and unfilters its pixels, as long as whole blocks of `ROWS` columns are left.
     #[inline(always)]
     fn move_right<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
         &mut self,

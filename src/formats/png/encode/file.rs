@@ -1,4 +1,4 @@
-//! The file: its segments, and the chunks before and after them.
+//! Writes the file: the segments, and the chunks before and after them.
 
 use super::super::{INDEX, SIGNATURE, metadata};
 use super::filter::FilterSource;
@@ -11,7 +11,7 @@ use crate::image::metadata::Metadata;
 use crate::os::Target;
 use anyhow::Result;
 
-/// The offset of the index chunk, which is after signature and IHDR.
+/// The offset of the index chunk, which follows the signature and IHDR.
 const INDEX_OFFSET: u64 = 8 + 25;
 
 /// A file whose segments are being written.
@@ -22,7 +22,7 @@ pub struct PngFile {
 }
 
 impl PngFile {
-    /// A file to which nothing is written yet.
+    /// A file to which nothing has been written.
     pub fn new(layout: SegmentLayout, metadata: &Metadata) -> PngFile {
         PngFile {
             sums: RunningSums {
@@ -34,7 +34,7 @@ impl PngFile {
         }
     }
 
-    /// Filters, compresses and writes the next rows: whole segments.
+    /// Filters, compresses and writes the next rows, which must be whole segments.
     pub fn add_rows(&mut self, image: &Image, mode: Mode, target: &Target) -> Result<()> {
         let (source, height) = (FilterSource::new(image), image.shape().height);
         let (first, rows) = (self.sums.data_lengths.len(), self.outer.layout.rows);
@@ -89,7 +89,7 @@ impl PngFile {
         self.sums.data_lengths.len() == self.outer.layout.count
     }
 
-    /// Writes the index, which is known only now; returns the file's length in bytes.
+    /// Writes the index, which is complete only after the last segment, and returns the file's length in bytes.
     pub fn finish(&self, target: &Target) -> Result<u64> {
         if self.outer.layout.count > 1 {
             let index = self.outer.index(&self.sums.data_lengths);
@@ -181,7 +181,7 @@ fn header(layout: &SegmentLayout) -> Vec<u8> {
     header
 }
 
-/// What the segments so far, in order, have in common.
+/// The checksum and the lengths of the segments so far, in order.
 struct RunningSums {
     /// The Adler-32 of all filtered bytes so far.
     adler: u32,

@@ -16,7 +16,7 @@ pub enum Filter {
     Up = 2,
     /// Minus the mean of left and above, rounded down.
     Average = 3,
-    /// Minus the one of left, above and above left that is nearest to left + above − above left.
+    /// Minus one of the pixels left, above and above left: the nearest to left + above − above left.
     Paeth = 4,
 }
 
@@ -33,9 +33,9 @@ impl Filter {
 /// The filters of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filters {
-    /// That of the first row.
+    /// The filter of the first row.
     pub first: Filter,
-    /// That of all other rows.
+    /// The filter of all other rows.
     pub others: Filter,
 }
 
@@ -55,13 +55,13 @@ impl Filters {
 /// How the filters of rows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterChoice {
-    /// These.
+    /// These filters.
     Fixed(Filters),
-    /// For each row the one with the smallest sum of absolute values.
+    /// For each row, the filter with the smallest sum of absolute values.
     Adaptive,
 }
 
-/// The pixel to the left of the first, of up to 8 bytes.
+/// The pixel to the left of the first pixel of a row. It is 0, and has up to 8 bytes.
 const ZERO: [u8; 8] = [0; 8];
 
 /// The rows of an image as bytes in memory, to be filtered.
@@ -138,7 +138,7 @@ impl<'a> FilterSource<'a> {
         }
     }
 
-    /// As `filter_rows`, with filters that are chosen in one way or the other.
+    /// As `filter_rows`, with filters that `choice` determines.
     pub fn filter_rows_by(&self, choice: FilterChoice, y: usize, out: &mut [u8]) {
         match choice {
             FilterChoice::Fixed(filters) => self.filter_rows(y, filters, out),
@@ -168,7 +168,7 @@ impl<'a> FilterSource<'a> {
 
 /// The sum of the absolute values of bytes, read as signed numbers.
 fn magnitude(bytes: &[u8]) -> u64 {
-    // So many bytes cannot overflow 32 bits.
+    // The sum of 2¹⁶ bytes cannot overflow 32 bits.
     let sum = |bytes: &[u8]| -> u32 {
         bytes
             .iter()
@@ -181,7 +181,7 @@ fn magnitude(bytes: &[u8]) -> u64 {
         .sum()
 }
 
-/// The number of windows that the choice of a filter samples.
+/// The number of windows of a segment that `choose` tries the filters on.
 const WINDOWS: usize = 8;
 
 /// The bytes of a window.
@@ -189,13 +189,15 @@ const WINDOW_BYTES: usize = 1 << 10;
 
 /// The filters for the first row of a segment and for the others.
 ///
-/// Window k = 0..8 of a segment of n rows lies in its row 1 + k · (n − 1) / 8 (row 0 if n = 1); it
-/// has w bytes, the largest number of whole pixels in 1024 bytes, at least one and at most a row,
-/// and begins at the last pixel that begins at or before byte k · (row − w) / 7. A filter's cost
-/// is the entropy of the bytes it makes of all windows together (`entropy`).
-/// The first row has Sub if that costs less than None, else None. The others have Up, if no other
-/// costs less by at least 1 in 64 of Up's cost, else the cheapest (None before Sub before Paeth).
-/// Paeth is slow to undo and must win by 1 in 16. Average is never tried: it never wins by much.
+/// The filters are tried on 8 windows of the segment. Window k = 0..8 of a segment of n rows lies in
+/// row 1 + k · (n − 1) / 8 (row 0 if n = 1). It has w bytes: as many whole pixels as fit into 1024 bytes,
+/// at least one and at most a row. It begins at the last pixel that begins at or before byte
+/// k · (row − w) / 7. The cost of a filter is the entropy of all windows together, after filtering (`entropy`).
+///
+/// The first row gets Sub if it costs less than None, otherwise None. The other rows get Up, unless another
+/// filter costs less by more than 1/64 of Up's cost. Then they get the cheapest; if costs are equal, None before
+/// Sub before Paeth. Paeth is slow to undo, so it must cost less than Up by more than 1/16. Average is not tried,
+/// because it is never much better.
 pub fn choose(source: &FilterSource, rows: Range<usize>) -> Filters {
     let &FilterSource {
         row_bytes,
@@ -239,8 +241,8 @@ pub fn choose(source: &FilterSource, rows: Range<usize>) -> Filters {
     }
 }
 
-/// Bits, times 256, that a code fitted to these bytes would need: n log n − Σ c log c over the
-/// counts c of the byte values, with the logarithm to base 2 as a line between powers of two.
+/// The number of bits, times 256, that an ideal code for these bytes would need: n log n − Σ c log c over the
+/// counts c of the byte values. The logarithm to base 2 is interpolated linearly between powers of two.
 fn entropy(bytes: &[u8]) -> u64 {
     let mut counts = [0u32; 256];
     for &byte in bytes {
@@ -255,14 +257,14 @@ fn entropy(bytes: &[u8]) -> u64 {
     bits(bytes.len() as u32).saturating_sub(parts)
 }
 
-/// Bytes processed at a time: a loop of known length, which becomes vector code.
+/// Bytes processed at a time. The compiler turns a loop of this fixed length into vector code.
 const LANES: usize = 64;
 type Lanes = [u8; LANES];
 
 per_level! {
     highest Avx2;
 
-    /// `a` in the order of big-endian samples.
+    /// `a` with big-endian samples.
     fn copy(a: &[u8], out: &mut [u8], swap: bool) {
         zip([a], out, swap, same);
     }
@@ -312,7 +314,7 @@ fn less_mean([x, a, b]: [u8; 3]) -> u8 {
     x.wrapping_sub((a & b) + (a ^ b) / 2)
 }
 
-/// x minus the prediction; on a tie left wins, then above.
+/// x minus the Paeth prediction. If distances are equal, left wins over above, and above over above left.
 #[inline(always)]
 fn less_prediction([x, a, b, c]: [u8; 4]) -> u8 {
     let (left, above, corner) = (i16::from(a), i16::from(b), i16::from(c));
@@ -327,11 +329,11 @@ fn less_prediction([x, a, b, c]: [u8; 4]) -> u8 {
     x.wrapping_sub(best)
 }
 
-/// out[i] = f of byte i of all inputs, in the order of big-endian samples. Each input is as long
-/// as `out`.
+/// Sets out[i] to f of byte i of all inputs, and swaps the bytes of each sample if `swap` is set. Each input is
+/// as long as `out`.
 #[inline(always)]
 fn zip<const N: usize>(inputs: [&[u8]; N], out: &mut [u8], swap: bool, f: impl Fn([u8; N]) -> u8) {
-    // Two loops: with a constant condition the swap compiles to one shuffle.
+    // There are two loops, because with a constant condition the swap compiles to one shuffle.
     if swap {
         zip_lanes::<N, true>(inputs, out, f);
     } else {

@@ -1,18 +1,19 @@
-//! `Mode::Small`: rows are filtered in the way that suits a sample of them, and threads search parts of a segment for matches.
+//! `Mode::Small`: the filters of a segment are chosen by compressing a sample of its rows. Then threads search parts of the
+//! segment for matches.
 
 use super::filter::{self, FilterChoice, FilterSource, Filters};
 use crate::deflate::compress::{BitWriter, Matcher, Shortest, flush};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Filtered bytes of a part of a segment. Its matches reach into the part before, so that parts cost next to nothing:
-/// a code of their own, and five bytes.
+/// Filtered bytes of a part of a segment. Matches may refer to the previous part, so cutting a segment into parts adds little to
+/// its size: for each part a Huffman code, and five bytes.
 const PART_BYTES: usize = 256 << 10;
 
-/// The fewest rows of a sample, but at most an eighth of the segment's rows.
+/// A sample has at least this many rows, but at most an eighth of the segment's rows.
 const MIN_SAMPLE_ROWS: usize = 4;
 
-/// A sample has as many rows as fill so many bytes, if these are more than `MIN_SAMPLE_ROWS`.
+/// If more than `MIN_SAMPLE_ROWS` rows fit into this many bytes, a sample has as many rows as fit.
 const SAMPLE_BYTES: usize = 4 << 10;
 
 /// A search for matches, and its output.
@@ -36,8 +37,8 @@ pub struct Small {
 }
 
 impl Small {
-    /// Filters some rows, a segment, and appends their blocks, none of them the last of the stream. The filtered bytes are
-    /// left in `filtered`.
+    /// Filters the rows of a segment, compresses them, and appends the blocks to `out`. No block is marked as the last of the
+    /// stream. `filtered` contains the filtered bytes afterwards.
     pub fn compress(
         &mut self,
         source: &FilterSource,
@@ -62,9 +63,9 @@ impl Small {
         }
     }
 
-    /// Chooses how a segment is compressed: filtered by the filters of `filter::choose`, by None, or adaptively; and with
-    /// matches of at least six bytes or, if a pixel is one byte, also of at least four. Each method compresses two samples,
-    /// from the middle of each half of the segment. The method with the smallest result wins; of equal ones the first.
+    /// Chooses how a segment is compressed. The filters are those of `filter::choose`, None, or adaptive. Matches have at least
+    /// six bytes; if a pixel is one byte, at least four bytes are tried too. Each method compresses two samples, one from the
+    /// middle of each half of the segment. The method with the smallest result wins; if results are equal, the first one.
     fn choose_method(&mut self, source: &FilterSource, rows: &Range<usize>) -> Method {
         let choices = [
             FilterChoice::Fixed(filter::choose(source, rows.clone())),
@@ -95,7 +96,7 @@ impl Small {
         methods[best.unwrap_or(0)]
     }
 
-    /// The first `count` searches, which are created if there are fewer.
+    /// The first `count` searches. Missing ones are created.
     fn searches(&mut self, count: usize) -> &mut [Search] {
         if self.searches.len() < count {
             self.searches.resize_with(count, Search::default);
