@@ -118,7 +118,7 @@ pub struct Reading {
     pub axes: Option<Places>,
 
     /// Read this level of a pyramid (OME-Zarr): 0 is the full size, and each further level has about half the width and height
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = pyramid_level)]
     pub level: usize,
 
     /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be; or a camera's pixel format such as mono12p or bayerrg8), number of pages and number of bytes to skip
@@ -130,6 +130,14 @@ pub struct Reading {
 fn whole_number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|&number| number > 0);
     number.ok_or_else(|| "expected a positive whole number, e.g. 100000000".into())
+}
+
+/// The level of a pyramid as it is typed. Other programs have an option of this name for a range of values.
+fn pyramid_level(text: &str) -> Result<usize, &'static str> {
+    let level = text.parse();
+    level.map_err(
+        |_| "expected a level of a pyramid, from 0 on; for a range of values use --range MIN:MAX",
+    )
 }
 
 impl Default for Reading {

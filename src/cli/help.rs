@@ -36,6 +36,7 @@ const GROUPS: [Group; 7] = [
         options: &[
             ("pages", "Process only these pages of a stack"),
             ("axes", ""),
+            ("level", ""),
             ("raw", ""),
             ("keep-going", ""),
             ("max-pixels", ""),

@@ -9,7 +9,7 @@ use std::error::Error as _;
 /// Options that other programs have, and what does their work here.
 const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
     (
-        &["level", "black", "white", "min", "max", "minmax"],
+        &["levels", "black", "white", "min", "max", "minmax"],
         "use normalize --range MIN:MAX for a range of input values",
     ),
     (
