@@ -105,6 +105,7 @@ def test_napari_reads_layers(folder):
     gpuimg.write("colours.png", colours)
     gpuimg.write("alpha.png", colours[..., :2])
     gpuimg.write("mixed.tif", [PAGES[0], PAGES[0][:5]])
+    assert reader(".") is None, "a folder of files"
     samples, options, kind = reader("stack.tif")("stack.tif")[0]
     assert (samples == numpy.stack(PAGES)).all() and kind == "image"
     assert options["name"] == "stack.tif" and "rgb" not in options

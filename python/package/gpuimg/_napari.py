@@ -9,17 +9,23 @@ if TYPE_CHECKING:
     Layer = tuple[Any, dict[str, Any], str]
 
 
-def reader(path: str | Sequence[str]) -> Callable[[str | Sequence[str]], list[Layer]]:
-    """The function that reads these files. napari asks for it by the names in ``napari.yaml``."""
-    return layers
+def reader(path: str | Sequence[str]) -> Callable[[str | Sequence[str]], list[Layer]] | None:
+    """The function that reads these files. napari asks for it by the names in ``napari.yaml``, and for every folder."""
+    import os
+
+    folders = [each for each in _paths(path) if os.path.isdir(each)]
+    return layers if all(os.fspath(folder).lower().endswith(".zarr") for folder in folders) else None
 
 
 def layers(path: str | Sequence[str]) -> list[Layer]:
     """A layer for each file: height × width, with the pages of a stack before and the channels of colour images after them."""
+    return [_layer(each) for each in _paths(path)]
+
+
+def _paths(path: str | Sequence[str]) -> Sequence[str]:
     import os
 
-    paths = [path] if isinstance(path, (str, os.PathLike)) else path
-    return [_layer(each) for each in paths]
+    return [os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path
 
 
 def _layer(path: str) -> Layer:
