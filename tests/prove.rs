@@ -217,6 +217,11 @@ fn what_a_range_or_a_frame_was_read_from_must_be_unchanged() {
             "the files that --dark names have changed",
         ),
         (
+            "--bias",
+            "dark.pgm",
+            "the files that --bias names have changed",
+        ),
+        (
             "--across",
             "in/b.pgm",
             "its range was measured over 2 images",
@@ -226,7 +231,7 @@ fn what_a_range_or_a_frame_was_read_from_must_be_unchanged() {
         let root = root.path();
         go(root, &["histogram", "in", "-o", "all.hist"]);
         fs::write(root.join("dark.pgm"), pgm(30, 20, 3)).expect("a frame");
-        let verb = if option == "--dark" {
+        let verb = if ["--bias", "--dark"].contains(&option) {
             "calibrate"
         } else {
             "normalize"
@@ -266,6 +271,28 @@ fn what_has_no_file_or_no_digest_is_named_with_the_reason() {
         1,
         &["a.pgm: cannot be proven: the report has no digests"],
     );
+}
+
+/// The samples of a store are in many files, so a digest of its description alone would prove nothing.
+#[test]
+fn a_store_is_not_proven_by_its_description() {
+    let array = br#"{"zarr_format":2,"shape":[2,3],"chunks":[2,3],"dtype":"<u2","compressor":null,
+        "fill_value":0,"order":"C","filters":null}"#;
+    let root = folder(&[
+        ("a.zarr/.zarray", &array[..]),
+        ("a.zarr/0.0", b"\x01\0\x02\0\x03\0\x04\0\x05\0\x06\0"),
+    ]);
+    let root = root.path();
+    go(
+        root,
+        &[
+            "flip", "vertical", "a.zarr", "out.pgm", "--report", "r.jsonl",
+        ],
+    );
+    let written = fs::read(root.join("out.pgm")).expect("an output");
+    assert!(written.ends_with(b"\0\x04\0\x05\0\x06\0\x01\0\x02\0\x03"));
+    let told = "out.pgm: cannot be proven: its input is a Zarr store";
+    expect(root, 1, &[told]);
 }
 
 #[test]

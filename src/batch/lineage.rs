@@ -58,16 +58,20 @@ impl FilesRead {
             let digests = digests.with_context(|| format!("cannot read {}", item.input.shown()));
             Ok(digests?.contents())
         });
-        Ok(FilesRead::of(option, contents.collect::<Result<_>>()?))
+        Ok(FilesRead::from_digests(
+            option,
+            contents.collect::<Result<_>>()?,
+        ))
     }
 
     /// The inputs, whose digests were computed while they were measured for `option`.
     pub fn measured(option: &str, items: &Items) -> FilesRead {
         let digests = items.items.iter().map(|item| item.digests.contents());
-        FilesRead::of(option, digests.collect())
+        FilesRead::from_digests(option, digests.collect())
     }
 
-    fn of(option: &str, contents: Vec<Vec<Sha256>>) -> FilesRead {
+    /// `contents` has the digests of all files of each image.
+    fn from_digests(option: &str, contents: Vec<Vec<Sha256>>) -> FilesRead {
         FilesRead {
             option: option.into(),
             files: contents.len(),

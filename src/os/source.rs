@@ -181,7 +181,7 @@ impl Source {
     /// A Zarr store in memory: its files by their names below the folder.
     ///
     /// # Errors
-    /// Files none of which describes the store.
+    /// No file describes the store.
     pub fn store_in_memory(files: BTreeMap<String, Vec<u8>>) -> Result<Source> {
         let description = DESCRIPTIONS.iter().find_map(|name| files.get(*name));
         let description = description.context("it has no description of a Zarr store")?;

@@ -141,8 +141,8 @@ impl Decoder for PngDecoder<'_> {
         true
     }
 
-    /// A file of other writers has a chunk for every 8 KiB. To find the last of them takes a read each, which together take as
-    /// long as reading the file.
+    /// Many writers start a new chunk every 8 KiB. To find the end of the image data in the file takes one read for each chunk,
+    /// and these reads take as long as reading the whole file.
     fn read_ahead(&mut self) {
         self.ahead = Mutex::new(Some(packed::read(self)));
     }

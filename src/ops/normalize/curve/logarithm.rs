@@ -294,7 +294,7 @@ mod tests {
     }
 
     /// The logarithms of 3^190537 and 2^301994 differ by 10⁻⁷: one word decides this as more words do. The logarithms of 7²·7
-    /// and 7³ are equal: no number of words decides it.
+    /// and 7³ are equal, which more words cannot decide either.
     #[test]
     fn more_words_decide_as_few_do() {
         let log = |value| Log::new(Argument::Integer(value));
