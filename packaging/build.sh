@@ -1,9 +1,10 @@
 #!/bin/bash
 # Builds what users install, for TARGET, into FOLDER: a wheel, a Debian package, a tarball and a bill of materials.
-# All hold the same program, which runs on every Linux with glibc 2.17 (2014) or later: it is linked by zig against
-# that version's symbols, and packaging/floor.sh looks at what came out. Needs Rust with the target, Python 3.11, and PyPI
-# for maturin and zig; dpkg-deb for the Debian package; for aarch64 on another machine also qemu-user-static and
-# libc6-arm64-cross. What is missing it installs where it can; status 77 where something cannot be had.
+# The package and the tarball hold the program, and the wheel the Python module, which contains the same program (pyproject.toml). Both
+# run on every Linux with glibc 2.17 (2014) or later: zig links them with that version's symbols, and packaging/floor.sh checks the
+# result. Needs Rust with the target, Python 3.11, and PyPI for maturin, cargo-zigbuild and zig; dpkg-deb for the Debian package;
+# for aarch64 on another machine also qemu-user-static and libc6-arm64-cross. What is missing it installs where it can; status 77
+# where something cannot be had.
 #
 #   packaging/build.sh [FOLDER [TARGET]]      target/dist, and x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu
 set -euo pipefail
@@ -34,18 +35,18 @@ fi
 export GPUIMG_COMMIT
 umask 022
 
-need readelf binutils && tools maturin==1.16.0 ziglang==0.17.1 || cannot "maturin and zig, from PyPI, or readelf is missing"
+need readelf binutils && tools maturin==1.16.0 cargo-zigbuild==0.24.0 ziglang==0.17.1 ||
+    cannot "maturin, cargo-zigbuild and zig, from PyPI, or readelf is missing"
 export PATH=$PWD/$tools/bin:$PATH
 
 work=target/packaging/$target
 # maturin puts what it finds in this folder below the environment's prefix.
-data=gpuimg.data
+data=gpuimg._gpuimg.data
 rm -rf "$work" "$data"
 trap 'rm -rf "$data"' EXIT
 mkdir -p "$work" "$dist"
 rm -f "$dist"/gpuimg-*_"${target%%-*}".whl "$dist"/gpuimg-*-"$target".tar.gz "$dist"/gpuimg_*_"$architecture".deb
-wheel() { maturin build --quiet --release --locked --zig --compatibility manylinux2014 --target "$target" --out "$work"; }
-wheel
+cargo-zigbuild rustc --quiet --release --locked --bin gpuimg --target "$target.2.17" -- -C strip=symbols
 program=target/$target/release/gpuimg
 run() { "${emulator[@]}" "$program" "$@"; }
 packaging/floor.sh "$program"
@@ -61,13 +62,17 @@ run completions zsh > "$share/zsh/site-functions/_gpuimg"
 run completions fish > "$share/fish/vendor_completions.d/gpuimg.fish"
 install -m 644 LICENSE CHANGELOG.md docs/INSTALL.md docs/VERSIONS.md packaging/licenses.txt "$share/doc/gpuimg/"
 
-# The wheel anew, now that there is something to put beside the program; nothing is compiled.
 mkdir -p "$data/data"
 cp -r "$share" "$data/data/share"
 rm -r "$data/data/share/doc"
-rm "$work"/*.whl
-wheel
-mv "$work"/*.whl "$dist/"
+# A folder of its own: maturin names another linker than cargo-zigbuild, for which cargo compiles every crate again.
+CARGO_TARGET_DIR=$PWD/target/wheel maturin build --quiet --release --locked --zig --compatibility manylinux2014 --target "$target" --out "$work"
+wheel=$(ls "$work"/gpuimg-*.whl)
+python3 -m zipfile --extract "$wheel" "$work/wheel"
+packaging/floor.sh "$work/wheel/gpuimg/_gpuimg.abi3.so"
+# PyPI's users download it for every environment.
+[[ $(stat -c %s "$wheel") -le 20000000 ]] || wrong "$wheel is larger than 20 MB"
+mv "$wheel" "$dist/"
 
 tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
     "$(basename "$tree")" | gzip -9n > "$dist/$(basename "$tree").tar.gz"

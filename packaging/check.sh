@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what packaging/build.sh has built, as users and administrators do, and removes it again: the wheel in clean
-# environments of other Pythons, with its module's tests; the Debian package, the tarball and the wheel on a bare Debian
-# 12, and the wheel on a bare Debian 13 with its newer Python, without network, each with the README's first command.
+# environments of the oldest and the newest Python, with its tests; the Debian package, the tarball and the wheel on a bare
+# Debian 12, and the wheel on a bare Debian 13 with its Python 3.13, without network, each with the README's first command.
 # Nothing may be left behind. What cannot be had here is skipped loudly; the bare Debians need root and Debian's mmdebstrap.
 #
 #   packaging/check.sh [FOLDER]
@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p target/packaging
 
 machine=$(uname -m)
-wheel=$(ls "$dist"/gpuimg-*-py3-none-manylinux*_"$machine".whl)
+wheel=$(ls "$dist"/gpuimg-*-cp311-abi3-manylinux*_"$machine".whl)
 tarball=$(ls "$dist"/gpuimg-*-"$machine"-unknown-linux-gnu.tar.gz)
 version=$(basename "$wheel" | cut -d- -f2)
 
@@ -31,9 +31,10 @@ python3 -m pip --version > /dev/null 2>&1 || need a-python-with-pip python3-pip 
 # The oldest and the newest Python here that can make environments, but for the one that is used for tools.
 pythons() {
     local python
-    for python in python3.{8..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
-        "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 8)); ' 2> /dev/null &&
+    for python in python3.{11..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+        if "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
             echo "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') $(command -v "$python")"
+        fi
     done | sort -V | sort -Vu -k1,1 | { grep -v "^$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') " || true; }
 }
 found=$(pythons)
@@ -43,27 +44,30 @@ while read -r number python; do
     # As a user may call it.
     venv="$work/vénv of $number"
     "$python" -m venv "$venv"
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check pytest
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check pytest numpy
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index "$wheel"
+    for file in man/man1/gpuimg{,-normalize}.1 bash-completion/completions/gpuimg zsh/site-functions/_gpuimg fish/vendor_completions.d/gpuimg.fish; do
+        grep -q normalize "$venv/share/$file" || wrong "Python $number: share/$file is not installed"
+    done
+    [[ $("$venv/bin/gpuimg" --licenses) == *"Eric Biggers"* ]] || wrong "Python $number: --licenses lacks those of libraries"
     mkdir -p "$work/$number/samples"
     cp "$input" "$work/$number/$input"
     (cd "$work/$number" && PATH=$venv/bin:$PATH "${first[@]}" && test -s "$output")
-    "$venv/bin/python" -m pytest -q -p no:cacheprovider packaging/python/tests
+    "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests
     # Over itself; seen from outside of its environment; for one user; in a folder of its own.
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --force-reinstall "$wheel"
     modules=$("$venv/bin/python" -c 'import os, gpuimg; print(os.path.dirname(os.path.dirname(gpuimg.__file__)))')
     for how in "" "--target=$work/$number/a folder" "--user"; do
         export PYTHONUSERBASE="$work/$number/üser"
         case $how in
-            "") path=$modules expected=$venv/bin/gpuimg ;;
-            --target*) path=${how#--target=} expected=$path/bin/gpuimg ;;
-            --user) path="" expected=$PYTHONUSERBASE/bin/gpuimg ;;
+            "") path=$modules program=$venv/bin/gpuimg ;;
+            --target*) path=${how#--target=} program=$path/bin/gpuimg ;;
+            --user) path="" program=$PYTHONUSERBASE/bin/gpuimg ;;
         esac
         [[ -z $how ]] || PIP_BREAK_SYSTEM_PACKAGES=1 "$python" -m pip install -q --disable-pip-version-check --no-warn-script-location \
             --no-index "$how" "$wheel"
-        found_there=$(PYTHONPATH=$path "$python" -c 'import gpuimg; print(gpuimg.program())')
-        [[ $found_there == "$expected" ]] || wrong "Python $number ${how:-PYTHONPATH}: the program is $found_there, not $expected"
-        PYTHONPATH=$path "$python" -m gpuimg --version > /dev/null
+        printed=$(export PYTHONPATH=$path; "$program" --version; "$python" -m gpuimg --version)
+        [[ $printed == "gpuimg $version"$'\n'"gpuimg $version" ]] || wrong "Python $number ${how:-PYTHONPATH}: --version prints '$printed'"
         unset PYTHONUSERBASE
     done
     "$venv/bin/python" -m pip uninstall -qy gpuimg
@@ -155,27 +159,31 @@ if debian bookworm bookworm; then
 else
     skip "the Debian package and the tarball on a bare Debian: none can be had"
 fi
-# What pytest needs, since there is no network inside. Pure Python, for any version from 3.11 on.
-"$tools/bin/pip" download -q --disable-pip-version-check --dest "$work/pytest" --only-binary=:all: --python-version 3.11 pytest ||
-    skip "the module's tests on a bare Debian: pytest cannot be had"
-for release in bookworm:12 trixie:13; do
-    if ! debian "${release%:*}-python" --include=python3-venv "${release%:*}"; then
-        skip "the wheel on a bare Debian ${release#*:}: none can be had"
+for system in "bookworm 12 3.11" "trixie 13 3.13"; do
+    read -r suite release number <<< "$system"
+    if ! debian "$suite-python" --include=python3-venv "$suite"; then
+        skip "the wheel on a bare Debian $release: none can be had"
         continue
     fi
     files > "$work/before"
     cp "$wheel" "$work/root/data/"
-    cp -r packaging/python/tests "$work/root/data/tests"
-    [[ ! -d $work/pytest ]] || cp -r "$work/pytest" "$work/root/data/pytest"
+    mkdir -p "$work"/root/data/source/{python,docs}
+    cp -r python/{tests,examples} "$work/root/data/source/python/"
+    cp -r docs/guide "$work/root/data/source/docs/"
+    cp -r samples "$work/root/data/source/"
+    # There is no network inside.
+    "$tools/bin/pip" download -q --disable-pip-version-check --dest "$work/root/data/tools" --only-binary=:all: --python-version "$number" \
+        pytest numpy ||
+        { rm -rf "$work/root/data/tools"; skip "the module's tests on a bare Debian $release: pytest and NumPy cannot be had"; }
     inside 'python3 -m venv /opt/v
         (
             PATH=/opt/v/bin:$PATH
             pip install -q --no-index /data/*.whl
             "$@"
-            python -c "import gpuimg, sys; assert gpuimg.sum(sys.argv[1])[0][\"sum\"] > 0" "$3"
-            if [[ -d /data/pytest ]]; then
-                pip install -q --no-index --find-links /data/pytest pytest
-                pytest -q -p no:cacheprovider /data/tests
+            python -c "import gpuimg, sys; assert gpuimg.sum(gpuimg.read(sys.argv[1])).sum > 0" "$3"
+            if [[ -d /data/tools ]]; then
+                pip install -q --no-index --find-links /data/tools pytest numpy
+                pytest -q -p no:cacheprovider /data/source/python/tests
             fi
             pip uninstall -qy gpuimg
         )
@@ -183,8 +191,8 @@ for release in bookworm:12 trixie:13; do
         [[ -e /opt/v/bin/gpuimg ]] && exit 1
         /opt/v/bin/pip install -q --no-index /data/*.whl
         setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent /opt/v/bin/python -m gpuimg normalize "$3" - --format png | cmp - "$4"
-        rm -rf /opt/v /data/*.whl /data/tests /data/pytest /tmp/pytest-of-root' bash "${first[@]}"
+        rm -rf /opt/v /data/*.whl /data/source /data/tools /tmp/pytest-of-root' bash "${first[@]}"
     same_bytes "$wheel"
     unchanged "$wheel"
-    echo "wheel: installed, tested, run and removed on a bare Debian ${release#*:} with Python $(inside 'python3 --version' | cut -d' ' -f2)"
+    echo "wheel: installed, tested, run and removed on a bare Debian $release with Python $(inside 'python3 --version' | cut -d' ' -f2)"
 done

@@ -13,8 +13,7 @@ tools maturin==1.16.0 || { skip "the Python module: maturin cannot be had"; exit
 
 wheels=$CARGO_TARGET_DIR/python/wheels venv=$CARGO_TARGET_DIR/python/venv
 rm -rf "$wheels" "$venv"
-"$tools/bin/maturin" build --quiet --locked --profile "${GPUIMG_PROFILE:-release}" --manifest-path python/Cargo.toml \
-    --compatibility linux --out "$wheels"
+"$tools/bin/maturin" build --quiet --locked --profile "${GPUIMG_PROFILE:-release}" --compatibility linux --out "$wheels"
 python3 -m venv "$venv"
 "$venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 pytest==9.0.3 mypy==2.4.1 ||
     { skip "the Python module's tests: NumPy, pytest or mypy cannot be installed"; exit 0; }
