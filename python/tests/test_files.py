@@ -101,6 +101,8 @@ def test_an_exception_in_on_progress_stops_a_batch(folder):
 
 
 def test_keyboard_interrupt_stops_a_batch_and_a_stream(folder):
+    # It is ignored in a process that a shell started in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     paths = files(30)
 
     def interrupt(result=None):
