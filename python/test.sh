@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the Python module as a wheel, installs it into an environment of its own, and runs its tests. Needs Rust, Python 3.11 or
-# later, and PyPI for maturin, NumPy, pytest and mypy. Says SKIPPED, and why, where something cannot be had.
+# later, and PyPI for maturin, NumPy, Zarr, pytest and mypy. Says SKIPPED, and why, where something cannot be had.
 #
 #   python/test.sh [PYTEST OPTION…]      GPUIMG_PROFILE=dev builds faster, and runs slower
 set -euo pipefail
@@ -15,8 +15,8 @@ wheels=$CARGO_TARGET_DIR/python/wheels venv=$CARGO_TARGET_DIR/python/venv
 rm -rf "$wheels" "$venv"
 "$tools/bin/maturin" build --quiet --locked --profile "${GPUIMG_PROFILE:-release}" --compatibility linux --out "$wheels"
 python3 -m venv "$venv"
-"$venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 pytest==9.0.3 mypy==2.4.1 ||
-    { skip "the Python module's tests: NumPy, pytest or mypy cannot be installed"; exit 0; }
+"$venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 zarr==3.1.6 pytest==9.0.3 mypy==2.4.1 ||
+    { skip "the Python module's tests: NumPy, Zarr, pytest or mypy cannot be installed"; exit 0; }
 # The examples with other packages; their tests say SKIPPED without them. PyTorch is too large for this: it is on the GPU host.
 "$venv/bin/pip" install -q --disable-pip-version-check 'dask[distributed]==2026.8.0' jax==0.10.2 npe2==0.10.0 ||
     skip "the examples with other packages: Dask, JAX or npe2 cannot be installed"
