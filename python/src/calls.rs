@@ -16,6 +16,9 @@ use std::path::PathBuf;
 /// More bytes than a small image has: files are read and written on all threads.
 const FILE: usize = usize::MAX;
 
+/// The longer side of an image in a notebook, at most: about the width of a cell.
+const PREVIEW_SIDE: usize = 800;
+
 /// How an image is read; the words are those of the command line.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -240,6 +243,26 @@ pub fn pickled<'py>(py: Python<'py>, image: &gpuimg::Image) -> PyResult<Bound<'p
     let tiff: Format = "tiff".parse().or_raise()?;
     let bytes = runtime::run(py, image.shape().bytes(), || gpuimg::encode(image, tiff))?;
     Ok(PyBytes::new(py, &bytes.or_raise()?))
+}
+
+/// A small image of 8 bits with adjusted contrast, as the bytes of a PNG; `None` if the image cannot be normalized.
+pub fn preview_png<'py>(
+    py: Python<'py>,
+    image: &gpuimg::Image,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let wanted = Wanted {
+        ops: "preview".into(),
+        depth: Some(8),
+        fit: Some(PREVIEW_SIDE),
+        auto_orient: true,
+    };
+    let (operations, png) = (wanted.operations()?, "png".parse().or_raise()?);
+    let cpu = runtime::current().device("cpu")?;
+    let bytes = runtime::run(py, image.shape().bytes(), || {
+        let small = operations.run(image.clone(), &cpu)?;
+        gpuimg::encode(&small, png)
+    })?;
+    Ok(bytes.ok().map(|bytes| PyBytes::new(py, &bytes)))
 }
 
 /// Runs operations on an image, or on the pages of a stack.

@@ -7,7 +7,7 @@ use crate::metadata::Metadata;
 use gpuimg::{Report, SampleType};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyMemoryView, PyTuple};
+use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
@@ -353,6 +353,11 @@ impl Image {
             shape.height,
             shape.kind()
         )
+    }
+
+    /// What notebooks show: a small image with adjusted contrast, as the bytes of a PNG; None if it cannot be made, as with NaN.
+    fn _repr_png_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        crate::calls::preview_png(py, &self.image)
     }
 
     /// A numpy array that shares the memory.
