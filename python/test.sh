@@ -18,8 +18,8 @@ python3 -m venv "$venv"
 "$venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 zarr==3.1.6 pytest==9.0.3 mypy==2.4.1 ||
     { skip "the Python module's tests: NumPy, Zarr, pytest or mypy cannot be installed"; exit 0; }
 # The examples with other packages; their tests say SKIPPED without them. PyTorch is too large for this: it is on the GPU host.
-"$venv/bin/pip" install -q --disable-pip-version-check 'dask[distributed]==2026.8.0' jax==0.10.2 npe2==0.10.0 ||
-    skip "the examples with other packages: Dask, JAX or npe2 cannot be installed"
+"$venv/bin/pip" install -q --disable-pip-version-check 'dask[distributed]==2026.8.0' ray==2.60.0 jax==0.10.2 npe2==0.10.0 ||
+    skip "the examples with other packages: Dask, Ray, JAX or npe2 cannot be installed"
 "$venv/bin/pip" install -q --disable-pip-version-check --no-index "$wheels"/gpuimg-*.whl
 python=$venv/bin/python
 

@@ -29,10 +29,11 @@ def example(name, *arguments):
     return done.stdout
 
 
-def test_dask_maps_blocks_on_a_cluster(folder):
-    pytest.importorskip("dask.distributed", reason="SKIPPED: Dask is not installed")
+@pytest.mark.parametrize("package, name", [("dask.distributed", "dask_blocks.py"), ("ray", "ray_files.py")])
+def test_clusters_normalize_files(folder, package, name):
+    pytest.importorskip(package, reason=f"SKIPPED: {package} is not installed")
     # The smallest sample becomes 0 and the largest 65535, in even steps: the mean is the middle.
-    means = numpy.fromstring(example("dask_blocks.py", *files()).strip(" []\n"), sep=" ")
+    means = [float(word) for word in example(name, *files()).strip(" []\n").replace(",", " ").split()]
     expected = [numpy.asarray(gpuimg.normalize(page)).mean() for page in PAGES]
     assert numpy.allclose(means, expected) and abs(means[0] - 32767.5) < 1
 
