@@ -160,6 +160,21 @@ fn links_in_documents_lead_somewhere() {
     assert!(checked > 20, "{checked}");
 }
 
+#[test]
+fn the_site_has_every_page() {
+    let summary = fs::read_to_string(repository("docs/SUMMARY.md")).expect("a document");
+    let is_chapter = |page: &str| summary.contains(&format!("]({page})"));
+    let mut checked = 0;
+    for (document, _) in documents() {
+        let page = document.strip_prefix("docs/");
+        if let Some(page) = page.filter(|page| *page != "SUMMARY.md") {
+            assert!(is_chapter(page), "docs/SUMMARY.md has no {page}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
 /// The anchor that renderers of Markdown give a heading.
 fn heading_anchor(line: &str) -> String {
     let heading = line.trim_start_matches('#').trim().to_lowercase();
