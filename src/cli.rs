@@ -7,6 +7,7 @@ mod help;
 mod images;
 mod mistakes;
 mod typed;
+mod usage;
 pub(crate) mod verbs;
 mod version;
 
@@ -48,6 +49,10 @@ pub(crate) struct Cli {
     /// Print the licences of gpuimg and of all libraries that are compiled into it
     #[arg(long, action = ArgAction::Version)]
     pub licenses: Option<bool>,
+
+    /// Print all verbs and their options as JSON, one object per verb
+    #[arg(long, action = ArgAction::Version)]
+    pub json_usage: Option<bool>,
 }
 
 impl Cli {

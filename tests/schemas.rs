@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-const SCHEMAS: [&str; 11] = [
+const SCHEMAS: [&str; 12] = [
     "bench",
     "doctor",
     "formats",
@@ -24,6 +24,7 @@ const SCHEMAS: [&str; 11] = [
     "report",
     "stats",
     "sum",
+    "usage",
     "verify",
 ];
 
@@ -138,6 +139,7 @@ fn printed() -> Vec<(&'static str, Value)> {
     go(0, "normalize real.pfm real.png --report -", "report", "");
     go(1, "verify --json real.pfm nan.pfm", "verify", "");
     go(0, "formats --json", "formats", "");
+    go(0, "--json-usage", "usage", "");
     go(0, "doctor --json --device cpu", "doctor", "");
     go(3, "doctor --json --device gpu:99", "doctor", "");
     go(0, "info --json --range in/a.pgm real.pfm", "info", "");

@@ -250,6 +250,7 @@ fn with_usual_verbs(program: Command, verbs: &[String]) -> Command {
     let program = verbs.iter().fold(program, shown);
     program
         .mut_arg("licenses", |option| option.hide(true))
+        .mut_arg("json_usage", |option| option.hide(true))
         .disable_help_subcommand(true)
         .about("Normalize, rotate and sum 16-bit images on a GPU or on the CPU")
         .after_help(

@@ -1,17 +1,21 @@
-//! What `gpuimg --version --verbose` and `gpuimg --licenses` print.
+//! What `gpuimg --version --verbose`, `gpuimg --licenses` and `gpuimg --json-usage` print.
 
+use super::usage;
 use crate::gpu::modules;
 use std::ffi::{OsStr, OsString};
 
 /// The licences of the program and of everything that is compiled into it; `packaging/crates.py` writes the list.
 const LICENSES: &str = include_str!("../../packaging/licenses.txt");
 
-/// The text for a command line at whose `--version` or `--licenses` clap has stopped, if it is not
+/// The text for a command line at whose `--version`, `--licenses` or `--json-usage` clap has stopped, if it is not
 /// the plain version, which clap has ready.
 pub fn text(args: &[OsString]) -> Option<String> {
     let args = args.get(1..)?;
     if args.iter().any(|arg| arg == "--licenses") {
         return Some(LICENSES.into());
+    }
+    if args.iter().any(|arg| arg == "--json-usage") {
+        return Some(usage::lines());
     }
     args.iter().any(|arg| is_verbose(arg)).then(verbose)
 }
