@@ -1,7 +1,8 @@
 #!/bin/bash
-# What must hold of what users install: every licence is allowed and printed, no crate is yanked or known to be vulnerable,
-# the bill of materials follows its schema, the artefacts are built, installed, run and removed (packaging/check.sh), the program
-# of aarch64 runs under qemu, and it compiles for macOS. Needs Rust; what else it needs it installs. Says SKIPPED, and why, where something cannot be had.
+# What must hold of what users install: every licence is allowed and printed, no crate is yanked or known to be vulnerable, the
+# bill of materials follows its schema, the tools for Galaxy and the recipes for conda and nf-core are sound, the artefacts are built,
+# installed, run and removed (packaging/check.sh), the program of aarch64 runs under qemu, and it compiles for macOS. Needs Rust;
+# what else it needs it installs. Says SKIPPED, and why, where something cannot be had.
 #
 #   packaging/test.sh [FOLDER]        target/dist
 set -euo pipefail
@@ -36,6 +37,11 @@ sys.exit(wrong and f"WRONG: {sys.argv[1]}: {wrong}")
 VALID
 else
     skip "the bill of materials' schema: cyclonedx-python-lib cannot be installed"
+fi
+if tools galaxy-tool-util==26.1.2 edam-ontology==1.25.3 ct3==3.4.0.post5 py-rattler-build==0.73.0; then
+    "$tools/bin/python" packaging/recipes.py "target/$(uname -m)-unknown-linux-gnu/release/gpuimg"
+else
+    skip "the tools for Galaxy and the recipes for conda and nf-core: Galaxy's or rattler-build's Python packages cannot be installed"
 fi
 packaging/check.sh "$dist"
 if [[ $(uname -m) != aarch64 ]]; then

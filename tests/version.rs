@@ -104,4 +104,14 @@ fn every_place_that_names_the_version_names_this_one() {
         env!("CARGO_PKG_VERSION")
     ));
     assert_eq!(module.matches(&format!("gpuimg/{version}")).count(), 3);
+    let python = include_str!("../python/Cargo.toml");
+    assert!(
+        python.contains(&format!("\nversion = \"{version}\"\n")),
+        "python/Cargo.toml"
+    );
+    let recipe = include_str!("../packaging/conda/recipe.yaml");
+    assert!(
+        recipe.contains(&format!("\n  version: \"{version}\"\n")),
+        "packaging/conda/recipe.yaml"
+    );
 }
