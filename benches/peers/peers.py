@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times gpuimg against the programs that people use, whole process and file to file, in pairs.
 
-    cargo build --release && benches/peers/peers.py [--quick] [--scale N] [--peer NAME] [CASE ...]
+    cargo build --release && benches/peers/peers.py [--quick] [--scale N] [--peer NAME] [--json FILE] [CASE ...]
 
 For each case gpuimg and each peer run in turn (A B A C A B A C ...), input in the page cache, output
 removed before. A line gives the medians of both, the median and the range of the ratios of
@@ -10,12 +10,17 @@ floor((p - min) * 65535 / (max - min) + 1/2); of gpuimg's none may, or no time i
 
 What is needed is installed: Python packages into a throw-away environment in the cache folder
 (~/.cache/gpuimg-peers), Debian packages if the user is root; what is missing is said and left out.
---quick makes 3 rounds instead of 9; --scale divides the sides of the images; the environment's
+--quick makes 3 rounds instead of 9; --scale divides the sides of the images; --json records the medians,
+the machine and the versions for chart.py; the environment's
 GPUIMG is the program measured and GPUIMG_DEVICE where it works (default: the CPU).
 """
 
 import argparse
+import datetime
+import json
 import os
+import platform
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -27,6 +32,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CACHE = Path.home() / ".cache" / "gpuimg-peers"
 PYTHON = CACHE / "bin" / "python"
+GPUIMG = os.environ.get("GPUIMG", str(HERE.parents[1] / "target" / "release" / "gpuimg"))
 PACKAGES = ["numpy", "opencv-python-headless", "pyvips[binary]", "tifffile"]
 DEBIAN = {
     "pnmnorm": "netpbm",
@@ -158,9 +164,9 @@ class Run:
 
 
 def measure(name, source, peers, rounds, folder):
-    gpuimg = os.environ.get("GPUIMG", str(HERE.parents[1] / "target" / "release" / "gpuimg"))
+    """Prints a line for each peer, and returns the medians as rows for --json."""
     sums = source.stem == "paeth"
-    ours = [gpuimg, "sum", "{in}"] if sums else [gpuimg, "normalize", "{in}", "{out}"]
+    ours = [GPUIMG, "sum", "{in}"] if sums else [GPUIMG, "normalize", "{in}", "{out}"]
     mine, other = (folder / f"{who}{source.suffix}" for who in ("mine", "other"))
 
     if Run(ours, source, mine).failed:
@@ -180,7 +186,7 @@ def measure(name, source, peers, rounds, folder):
             if turn < most:
                 our_runs.append(Run(ours, source, mine))
                 peer_runs.append(Run(PEERS[peer], source, other))
-    size = 0 if sums else mine.stat().st_size
+    size, rows = 0 if sums else mine.stat().st_size, []
     for peer, (our_runs, peer_runs, _) in times.items():
         ratios = sorted(theirs.wall / mine.wall for mine, theirs in zip(our_runs, peer_runs))
 
@@ -196,6 +202,30 @@ def measure(name, source, peers, rounds, folder):
             + (f" {size:>11} {peer_size:>11} {size / peer_size:6.3f} {wrong:>10}" if peer_size else ""),
             flush=True,
         )
+        rows.append({
+            "peer": peer, "gpuimg_s": round(wall[0], 4), "peer_s": round(wall[1], 4),
+            "ratio": round(statistics.median(ratios), 2), "least": round(ratios[0], 2), "most": round(ratios[-1], 2),
+            "rounds": len(ratios), "wrong_samples": int(wrong or 0),
+        })
+    return rows
+
+
+def machine():
+    """The processor, as far as Linux names it, and its cores."""
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
+
+
+def versions():
+    """The version of each program, as it names itself."""
+    def first_line(*command):
+        return subprocess.run(command, capture_output=True, text=True).stdout.partition("\n")[0]
+
+    packages = subprocess.run([PYTHON, "-m", "pip", "freeze"], capture_output=True, text=True, check=True).stdout.split()
+    programs = [first_line(GPUIMG, "--version")]
+    programs += [first_line(program, "-version") for program in DEBIAN if "convert" in program and shutil.which(program)]
+    return programs + [package for package in packages if package.partition("==")[0] in ("opencv-python-headless", "pyvips", "pyvips-binary")]
 
 
 def main():
@@ -204,6 +234,7 @@ def main():
     parser.add_argument("--peer", action="append", metavar="NAME", help=", ".join(PEERS))
     parser.add_argument("--quick", action="store_true", help="3 rounds instead of 9")
     parser.add_argument("--scale", type=int, default=1, metavar="N", help="divide all sides by N")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the medians to FILE")
     options = parser.parse_args()
     missing = install()
     os.environ.setdefault("GPUIMG_DEVICE", "cpu")
@@ -212,6 +243,7 @@ def main():
         f"{'case':10} {'peer':14} {'gpuimg s':>8} {'peer s':>8} {'ratio':>7}".ljust(62)
         + f" {'CPU s':>7} {'peer':>7} {'MiB':>6} {'peer':>6} {'bytes':>11} {'peer':>11} {'ratio':>6} {'wrong':>10}"
     )
+    rows, loads = [], []
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         for name, side, source, peers in CASES:
@@ -220,10 +252,16 @@ def main():
             source = folder / source
             images("make", source, side // options.scale)
             here = [p for p in peers if p not in missing and p in (options.peer or peers)]
-            load = os.getloadavg()[0]
-            measure(name, source, here, 3 if options.quick else 9, folder)
-            print(f"{name:10} load before {load:.1f}, after {os.getloadavg()[0]:.1f}", flush=True)
+            loads.append(os.getloadavg()[0])
+            measured = measure(name, source, here, 3 if options.quick else 9, folder)
+            rows += [{"case": name, "side": side // options.scale, **row} for row in measured]
+            print(f"{name:10} load before {loads[-1]:.1f}, after {os.getloadavg()[0]:.1f}", flush=True)
             source.unlink()
+    if options.json:
+        command = shlex.join(["benches/peers/peers.py", *sys.argv[1:]])
+        recorded = {"command": command, "date": str(datetime.date.today()), "machine": machine(), "load": f"{min(loads):.0f}–{max(loads):.0f}",
+                    "versions": versions(), "rows": rows}
+        options.json.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
