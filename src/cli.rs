@@ -127,7 +127,7 @@ pub(crate) enum Verb {
     /// Apply several verbs to each image in one pass, without intermediate files
     #[command(after_help = examples::RUN, override_usage = "gpuimg run [OPTIONS] VERBS INPUT... OUTPUT")]
     Run {
-        /// The verbs with their own options, separated by +: normalize, convert, crop, debayer, transpose, rotate, flip and calibrate
+        /// The verbs with their own options, separated by +: normalize, convert, crop, debayer, lut, transpose, rotate, flip and calibrate
         #[arg(value_name = "VERBS")]
         verbs: String,
         /// The inputs and the output.

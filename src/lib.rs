@@ -145,7 +145,7 @@ mod verify;
 
 pub use api::{
     Argument, BayerPattern, Calibration, ChannelSum, DebayerMethod, Depth, Device, Error, Format,
-    Histogram, Image, Metadata, Normalize, Operations, Pages, Plan, Project, Projection,
+    Histogram, Image, Metadata, Normalize, Operations, Pages, Palette, Plan, Project, Projection,
     ReadOptions, Report, Resolution, Result, Sample, SampleType, Shape, Stack, SumValue, Sums,
     Unit, Verb, WriteOptions, combine, combine_colours, decode, decode_with, encode, encode_stack,
     histogram, keep_memory, project, read, read_with, set_threads, sum, sum_with, verbs, write,

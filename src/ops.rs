@@ -21,6 +21,7 @@ mod extremes;
 pub mod fit;
 pub mod flip;
 pub mod histogram;
+pub mod lut;
 mod min_max;
 pub mod normalize;
 pub mod project;
@@ -62,6 +63,7 @@ pub const OPS: &[Entry] = &[
     Entry::new::<convert::Convert>(),
     Entry::new::<crop::Crop>(),
     Entry::new::<debayer::Debayer>(),
+    Entry::new::<lut::Lut>(),
     Entry::new::<transpose::Transpose>(),
     Entry::new::<rotate::Rotate>(),
     Entry::new::<flip::Flip>(),

@@ -75,6 +75,8 @@ mod laws;
 mod limits;
 /// Pages in bands of rows.
 mod low_memory;
+/// Look-up tables of colours.
+mod lut;
 /// Metadata: kept, updated, converted, or reported.
 mod metadata;
 /// Histograms, parts of projections and journals, changed.

@@ -249,6 +249,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "combine",
         "crop",
         "debayer",
+        "lut",
         "info",
         "preview",
     ];

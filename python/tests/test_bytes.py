@@ -24,6 +24,8 @@ VERBS = [
     (["normalize", "--range", "stf"], lambda it: gpuimg.normalize(it, range="stf")),
     (["debayer", "GRBG"], lambda it: gpuimg.debayer(it, "GRBG")),
     (["debayer", "RGGB", "--method", "malvar"], lambda it: gpuimg.debayer(it, "RGGB", method="malvar")),
+    (["lut", "fire"], lambda it: gpuimg.lut(it, "fire")),
+    (["run", "normalize + lut Viridis + flip h"], lambda it: gpuimg.run(it, "normalize + lut Viridis + flip h")),
     (["convert", "--channel", "2"], lambda it: gpuimg.convert(it, channel=2)),
     (["rotate", "90"], lambda it: gpuimg.rotate(it, 90)),
     (["rotate", "180"], lambda it: gpuimg.rotate(it, "180")),

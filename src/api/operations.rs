@@ -17,6 +17,8 @@ use crate::ops::crop::Crop;
 use crate::ops::debayer::Debayer;
 pub use crate::ops::debayer::{Method as DebayerMethod, Pattern as BayerPattern};
 use crate::ops::fit::Fit;
+use crate::ops::lut::Lut;
+pub use crate::ops::lut::Palette;
 use crate::ops::normalize::{self, InputRange, Range};
 use crate::ops::restore::Restore;
 use crate::ops::symmetry::Symmetry;
@@ -125,6 +127,22 @@ impl Operations {
     /// Computes an RGB image from the mosaic of a sensor, whose upper left 2×2 pixels see the colours of `pattern`.
     pub fn debayer(self, pattern: BayerPattern, method: DebayerMethod) -> Operations {
         self.then(Box::new(Debayer { pattern, method }))
+    }
+
+    /// Shows grey images of 8 or 16 bits in the colours of a table: RGB of 8 bits. The table covers all values that samples can
+    /// have, so that most images need [`Operations::normalize`] first.
+    ///
+    /// ```
+    /// use gpuimg::{Device, Image, Normalize, Operations, Palette};
+    ///
+    /// let image = Image::new(3, 1, 1, vec![100u16, 200, 300])?;
+    /// let coloured = Operations::new().normalize(Normalize::new()).lut(Palette::Fire);
+    /// let result = coloured.run(image, &Device::cpu())?;
+    /// assert_eq!(result.to_vec::<u8>()?, [0, 0, 0, 240, 79, 0, 255, 255, 255]);
+    /// # Ok::<(), gpuimg::Error>(())
+    /// ```
+    pub fn lut(self, palette: Palette) -> Operations {
+        self.then(Box::new(Lut { palette }))
     }
 
     /// Subtracts a dark frame and divides by a flat field.

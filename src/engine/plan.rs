@@ -419,11 +419,7 @@ fn steps<'a>(
         }
         values = Values {
             depth,
-            // As in a file between the two steps: an operation that scales values also decides whether they are signed.
-            signed: match op.properties().effect {
-                Effect::Values => types.written.signed,
-                _ => values.signed,
-            },
+            signed: output_type.signed,
         };
         steps.push(Task {
             op: *op,

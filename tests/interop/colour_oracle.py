@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`debayer` against OpenCV, inside of the border, and against NumPy's sums; `combine` against NumPy, with stacks that tifffile
-writes and reads.
+writes and reads; `lut` against the tables of matplotlib.
 
 usage: colour_oracle.py GPUIMG
 """
@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import cv2
+import matplotlib
 import numpy as np
 import tifffile
 
@@ -102,4 +103,14 @@ with tempfile.TemporaryDirectory() as place:
                     sys.exit(f"the axes are {series.axes}")
                 compared(f"{kind} in colours", made.asarray(), expected)
             cases += 1
-print(f"{cases} cases are as OpenCV and NumPy have them")
+    names = {"gray": "gray", "viridis": "viridis", "magma": "magma", "inferno": "inferno", "ironbow": "gnuplot"}
+    for name, theirs in names.items():
+        fractions = matplotlib.colormaps[theirs](np.arange(256))[:, :3]
+        table = np.floor(fractions * 255 + 0.5).astype(np.uint8)
+        every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+        for samples in (every, (every >> 8).astype(np.uint8)):
+            tifffile.imwrite(folder / "grey.tif", samples)
+            run(folder, "lut", name, "grey.tif", "rgb.tif", "--overwrite")
+            compared(f"lut {name}", tifffile.imread(folder / "rgb.tif"), table[every >> 8])
+            cases += 1
+print(f"{cases} cases are as OpenCV, NumPy and matplotlib have them")

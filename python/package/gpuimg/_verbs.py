@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Pair = tuple[float, float] | str
     Values = Sequence[float] | float | str
 
-__all__ = ["normalize", "preview", "convert", "crop", "debayer", "transpose", "rotate", "flip", "restore"]
+__all__ = ["normalize", "preview", "convert", "crop", "debayer", "lut", "transpose", "rotate", "flip", "restore"]
 
 
 def normalize(
@@ -248,6 +248,46 @@ def debayer(
         (
             ("method", method, ""),
         ),
+        depth,
+        fit,
+        auto_orient,
+        dtype,
+        device,
+        out,
+    )
+
+
+def lut(
+    image: Any,
+    palette: str,
+    *,
+    depth: int | None = None,
+    fit: int | None = None,
+    auto_orient: bool = False,
+    dtype: Any = None,
+    device: str = "auto",
+    out: Any = None,
+) -> Image:
+    """Show grey images in the colours of a table: RGB of 8 bits.
+
+    Args:
+        image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
+        palette: The table of colours, which covers all values of the sample type (gray, viridis, magma, inferno, fire,
+            ironbow).
+        depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
+        fit: Make the result smaller, so that its longer side has at most this many pixels.
+        auto_orient: Bring the image upright first, as its orientation says.
+        dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        out: A writable array of the result's shape and dtype, which receives the result and is returned.
+
+    Returns the result as a new Image, or `out`; a list for a stack.
+    """
+    return apply(
+        "lut",
+        image,
+        ((palette, ""),),
+        (),
         depth,
         fit,
         auto_orient,
