@@ -2,7 +2,6 @@
 //! and NumPy, and against their definitions.
 
 use crate::support::contract::{grey, made, outcome, refused, signed, words};
-use crate::support::formats::{format, written};
 use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, folder, image, key, run, sample, samples};
@@ -292,9 +291,6 @@ fn all_cores_give_what_the_definition_says() -> Result<()> {
         for (width, height, kind) in [(7, 1, Kind::Extremes), (33, 5, Kind::Narrow)] {
             for channels in [1, 3, 4] {
                 for depth in Depth::ALL {
-                    if depth.is_wide() && op.range == "stf".parse().ok() {
-                        continue;
-                    }
                     let image = image(width, height, channels, depth, kind);
                     let found = executor::on_cpu(&op, image.clone(), &mut Timeline::default())?;
                     assert!(found == naive(&op, &image)?, "{op:?} of {}", image.shape());
@@ -303,7 +299,7 @@ fn all_cores_give_what_the_definition_says() -> Result<()> {
             }
         }
     }
-    assert_eq!(cases, (6 * 5 + 2) * 2 * 3);
+    assert_eq!(cases, 7 * 5 * 2 * 3);
     Ok(())
 }
 
@@ -496,23 +492,6 @@ fn what_a_curve_cannot_do_is_refused() {
         &["normalize", "--range", "stf", "--curve", "log"],
         "--range stf has a curve of its own: remove --curve log",
     );
-    let real = npy_of(&Image::new(
-        Shape {
-            width: 2,
-            height: 1,
-            channels: 1,
-            depth: Depth::Float,
-        },
-        Samples::from(vec![key(0.0), key(1.0)]),
-    ));
-    let args = ["normalize", "--range", "stf"];
-    refused(
-        "in.npy",
-        &real,
-        &args,
-        "out.tif",
-        "--range stf supports 8 and 16 bits",
-    );
     for wrong in [
         "",
         "gamma",
@@ -589,11 +568,6 @@ fn a_gpu_is_not_used() {
         Some("the GPU does not support --range stf")
     );
     assert_eq!(obstacle(Normalize::default()), None);
-}
-
-fn npy_of(image: &Image) -> Vec<u8> {
-    let page = std::slice::from_ref(image);
-    written(format("npy"), page, &Metadata::default()).expect("a file")
 }
 
 /// Number i of a repeatable sequence.
@@ -821,6 +795,117 @@ fn stf_makes_the_background_a_quarter() {
     for end in [0, 65535u16] {
         let flat = generated(9, 9, 3, Depth::Sixteen, |_| end);
         assert!(executed(&op, &flat).0 == flat);
+    }
+}
+
+/// The samples and the end of the range are those of NumPy's medians and Python's fractions (`screen_stretched` in
+/// tests/interop/wide_oracle.py).
+#[test]
+fn stf_of_32_and_64_bits_by_hand() {
+    let three_by_two = |depth, samples: Samples| {
+        let shape = Shape {
+            width: 3,
+            height: 2,
+            channels: 1,
+            depth,
+        };
+        Image::new(shape, samples)
+    };
+    let floats = |values: [f32; 6]| three_by_two(Depth::Float, values.map(key).to_vec().into());
+    let doubles = |values: [f64; 6]| {
+        let keys = values.map(|value| number::key64(value.to_bits()));
+        three_by_two(Depth::Double, keys.to_vec().into())
+    };
+    let quarter = 1 << 28;
+    let integers = [
+        quarter,
+        quarter + 1_000_000,
+        quarter - 3_000_000,
+        0,
+        1 << 31,
+        u32::MAX,
+    ];
+    let op = Normalize {
+        range: "stf".parse().ok(),
+        nan: Some(100.0),
+        ..Normalize::default()
+    };
+    for (image, range, expected) in [
+        // Within 0…1: MAD is 0, and the range begins at 0.25 − 2.8·0.001.
+        (
+            floats([0.25, 0.25, 0.25, 0.25, 1.0, 0.0]),
+            "0.2472:1",
+            [20140, 20140, 20140, 20140, 65535, 0],
+        ),
+        // Outside of it: the smallest and the largest value are 0 and 1, and 115 − 4.15·15 is below the smallest.
+        (
+            doubles([100.0, 110.0, 120.0, 130.0, 4000.0, 90.0]),
+            "90:4000",
+            [7700, 13776, 18746, 22843, 65535, 0],
+        ),
+        // Inverted.
+        (
+            floats([4000.0, 3990.0, 3970.0, 3980.0, 100.0, 4000.0]),
+            "100:4000",
+            [65535, 53634, 39264, 45356, 0, 65535],
+        ),
+        (
+            three_by_two(Depth::ThirtyTwo, integers.to_vec().into()),
+            "0:4294967295",
+            [16360, 16407, 16212, 0, 54595, 65535],
+        ),
+        // NaN does not count, and is replaced.
+        (
+            doubles([f64::NAN, 110.0, 110.0, 110.0, 4000.0, 90.0]),
+            "99.05199999999999:4000",
+            [1846, 16417, 16417, 16417, 65535, 0],
+        ),
+        (doubles([f64::NAN; 6]), "100:100", [100; 6]),
+    ] {
+        let (result, ranges) = executed(&op, &image);
+        assert_eq!(ranges, [range]);
+        assert_eq!(values(&result), expected, "{range}");
+    }
+    let refused = Normalize { nan: None, ..op };
+    let image = doubles([f64::INFINITY, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let error = executor::on_cpu(&refused, image, &mut Timeline::default());
+    assert!(
+        error
+            .expect_err("∞")
+            .to_string()
+            .contains("1 of its samples is NaN or infinite")
+    );
+}
+
+/// Medians of the pages of a stack cannot be merged.
+#[test]
+fn stf_of_a_stack_of_32_bits_is_that_of_each_page() {
+    let pages_of_floats =
+        [1, 2].map(|page| image(7, 5, 1, Depth::Float, [Kind::Noise, Kind::Narrow][page - 1]));
+    let file = stack(&pages_of_floats, &Metadata::default());
+    let args = ["normalize", "--range", "stf", "--nan", "0"];
+    refused(
+        "in.tif",
+        &file,
+        &args,
+        "out.tif",
+        "only for each page separately (use --scope page)",
+    );
+    let (run, written) = outcome(
+        "in.tif",
+        &file,
+        &[&args[..], &["--scope", "page"]].concat(),
+        "out.tif",
+    );
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let op = Normalize {
+        range: "stf".parse().ok(),
+        nan: Some(0.0),
+        ..Normalize::default()
+    };
+    let found = pages(&written.expect("a file"));
+    for (page, found) in pages_of_floats.iter().zip(found) {
+        assert_eq!(found.1, values(&executed(&op, page).0));
     }
 }
 

@@ -15,6 +15,7 @@
 mod curve;
 mod curve_tables;
 mod lanes;
+mod medians;
 mod narrow;
 mod range;
 mod scale;
@@ -34,6 +35,7 @@ use crate::image::{Depth, Image, Shape, Values};
 use anyhow::{Result, anyhow, bail, ensure};
 pub use curve::Curve;
 use curve_tables::CurveTables;
+pub use medians::Medians;
 use narrow::{BoundNormalize, RangeSource};
 pub use range::{InputRange, Range};
 pub use zscale::Sampled;
@@ -193,7 +195,7 @@ impl Operation for Normalize {
         let statistic = match self.range {
             Some(InputRange::Values(_) | InputRange::Window) => Statistic::None,
             Some(InputRange::Zscale) => Statistic::Sampled,
-            Some(InputRange::Stf) => Statistic::Percentiles(Clip::NONE, false),
+            Some(InputRange::Stf) => Statistic::Medians,
             // A histogram is slower than min/max, but min/max cannot ignore values.
             None if self.clip.is_some() || !self.ignore.is_empty() => {
                 Statistic::Percentiles(clip, self.per_channel)
@@ -276,11 +278,6 @@ impl Operation for Normalize {
                 "--range stf has a curve of its own: remove --curve {}",
                 self.curve.unwrap_or(Curve::Log)
             );
-            ensure!(
-                !types.read.depth.is_wide(),
-                "--range stf supports 8 and 16 bits, but its samples are {}: use --range zscale with --curve asinh",
-                types.read.depth
-            );
         }
         if self.undo {
             let curve = match self.range {
@@ -343,7 +340,9 @@ impl Operation for Normalize {
                     tables: CurveTables::new(curve),
                 }));
             }
-            (None, Statistics::None | Statistics::Wide(_)) => bail!("the range was not measured"),
+            (None, Statistics::None | Statistics::Wide(_) | Statistics::Medians(_)) => {
+                bail!("the range was not measured")
+            }
         };
         // A range given for 8 bits is converted to 16 bits in the same way as the samples.
         let step = depth.steps(types.depth);

@@ -4,7 +4,7 @@
 use super::clip::Clip;
 use super::counts::Counts;
 use super::extremes::{DeviceExtremes, Extremes};
-use super::normalize::Sampled;
+use super::normalize::{Medians, Sampled};
 use super::{DeviceImage, Join, wide};
 use crate::gpu::Work;
 use crate::gpu::job::Job;
@@ -25,6 +25,9 @@ pub enum Statistic {
     Percentiles(Clip, bool),
     /// A thousand samples, in order of size. On the CPU alone.
     Sampled,
+    /// The median of each colour channel, and the median of the distances from it. For 8 and 16 bits this is a histogram.
+    /// More bits are measured on the CPU alone.
+    Medians,
 }
 
 /// A measured statistic.
@@ -42,6 +45,8 @@ pub enum Statistics {
     Wide(wide::Extremes),
     /// A thousand samples.
     Sampled(Sampled),
+    /// The medians of samples of 32 or 64 bits.
+    Medians(Medians),
     /// The smallest and the largest sample, still in the memory of the GPU that measures them: the
     /// host can queue the operation that uses them without waiting.
     OnDevice(DeviceExtremes),
@@ -53,7 +58,7 @@ impl Statistic {
         match self {
             Statistic::None => Work::default(),
             Statistic::MinMax | Statistic::Sampled => Work::moving(shape.bytes()),
-            Statistic::Percentiles(..) => Counts::work(shape),
+            Statistic::Percentiles(..) | Statistic::Medians => Counts::work(shape),
         }
     }
 
@@ -61,7 +66,7 @@ impl Statistic {
     pub fn needs_whole_image(self, shape: &Shape) -> bool {
         match self {
             Statistic::None | Statistic::MinMax => false,
-            Statistic::Percentiles(..) => shape.depth.is_wide(),
+            Statistic::Percentiles(..) | Statistic::Medians => shape.depth.is_wide(),
             Statistic::Sampled => true,
         }
     }
@@ -72,11 +77,14 @@ impl Statistic {
             (Statistic::None, _) => Statistics::None,
             (Statistic::MinMax, false) => Statistics::MinMax(Extremes::naive(image)),
             (Statistic::MinMax, true) => Statistics::Wide(wide::Extremes::naive(image)),
-            (Statistic::Percentiles(..), false) => Statistics::Histogram(Counts::naive(image)),
+            (Statistic::Percentiles(..) | Statistic::Medians, false) => {
+                Statistics::Histogram(Counts::naive(image))
+            }
             (Statistic::Percentiles(clip, each), true) => {
                 Statistics::Wide(wide::Extremes::percentiles_naively(image, clip, each))
             }
             (Statistic::Sampled, _) => Statistics::Sampled(Sampled::naive(image)),
+            (Statistic::Medians, true) => Statistics::Medians(Medians::naive(image)),
         }
     }
 
@@ -86,13 +94,14 @@ impl Statistic {
             (Statistic::None, _) => Statistics::None,
             (Statistic::MinMax, false) => Statistics::MinMax(Extremes::cpu(image, timeline)),
             (Statistic::MinMax, true) => Statistics::Wide(wide::Extremes::cpu(image, timeline)),
-            (Statistic::Percentiles(..), false) => {
+            (Statistic::Percentiles(..) | Statistic::Medians, false) => {
                 Statistics::Histogram(Counts::cpu(image, timeline))
             }
             (Statistic::Percentiles(clip, each), true) => {
                 Statistics::Wide(wide::Extremes::percentiles(image, clip, each, timeline))
             }
             (Statistic::Sampled, _) => Statistics::Sampled(Sampled::cpu(image, timeline)),
+            (Statistic::Medians, true) => Statistics::Medians(Medians::cpu(image, timeline)),
         }
     }
 
@@ -109,7 +118,9 @@ impl Statistic {
                 Statistics::Wide(wide::on_gpu::percentiles(image, clip, each, job)?)
             }
             Statistic::Percentiles(..) => Statistics::Histogram(Counts::on_gpu(image, job)?),
-            Statistic::Sampled => bail!("internal error: a GPU was to select samples"),
+            Statistic::Sampled | Statistic::Medians => {
+                bail!("internal error: a GPU was to select samples")
+            }
         })
     }
 }
@@ -131,6 +142,9 @@ impl Join for Statistics {
             (Statistics::MinMax(known), Statistics::MinMax(more)) => known.join(more),
             (Statistics::Histogram(known), Statistics::Histogram(more)) => known.join(more)?,
             (Statistics::Wide(known), Statistics::Wide(more)) => known.join(more)?,
+            (Statistics::Medians(_), Statistics::Medians(_)) => bail!(
+                "medians of 32-bit samples are supported only for each page separately (use --scope page)"
+            ),
             _ => bail!("its parts were measured with different options"),
         }
         Ok(())

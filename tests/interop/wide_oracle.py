@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Samples of 32 bits against Python's fractions, NumPy and tifffile: TIFFs of uint32, int32 and float32 of every byte order,
 compression, predictor, layout and number of channels are turned, normalized and summed, and compared with the definitions of
-docs/CONTRACT.md.
+docs/CONTRACT.md. The medians of `--range stf` are NumPy's.
 
 usage: wide_oracle.py GPUIMG
 """
@@ -56,6 +56,49 @@ def normalized(image, per_channel):
     return stretched(image)
 
 
+def screen_stretched(image):
+    """`--range stf`: medians by NumPy, the curve in fractions."""
+    half = fractions.Fraction(1, 2)
+    channels = image.reshape(image.shape[0] * image.shape[1], -1).astype("f8").T
+    lowest, highest = channels.min(), channels.max()
+    if image.dtype.kind in "ui":
+        info = np.iinfo(image.dtype)
+        lowest, highest = float(info.min), float(info.max)
+    elif 0 <= lowest and highest <= 1:
+        lowest, highest = 0.0, 1.0
+    width = highest - lowest
+    medians = [float(np.median(channel)) for channel in channels]
+    spreads = [float(np.median(np.abs(channel - median))) for channel, median in zip(channels, medians)]
+    clipping = 2.8 * (sum(1.4826 * spread if spread else 0.001 * width for spread in spreads) / len(spreads))
+    median = sum(medians) / len(medians)
+    inverted = all(median > (lowest + highest) / 2 for median in medians)
+    end = min(median + clipping, highest) if inverted else max(median - clipping, lowest)
+    end = math.floor(end + 0.5) if image.dtype.kind in "ui" else float(image.dtype.type(end))
+    x = fractions.Fraction(min(max(math.floor(abs(end - median) / width * 2**32 + 0.5), 1), 2**32), 2**32)
+    balance = 3 * x / (2 * x + 1)
+    if inverted:
+        balance = 1 - balance
+    least, most = map(fractions.Fraction, (lowest, end) if inverted else (end, highest))
+    results = []
+    for value in image.ravel().tolist():
+        value = (min(max(fractions.Fraction(value), least), most) - least) / (most - least)
+        value = fractions.Fraction(math.floor(value * 65535 + half), 65535)
+        value = (1 - balance) * value / ((1 - 2 * balance) * value + balance) if value else value
+        results.append(math.floor(value * 65535 + half))
+    return np.array(results, np.uint16).reshape(image.shape)
+
+
+def sky(kind, shape):
+    """A dark background with noise, or a bright one, and a few stars."""
+    level = rng.choice([0.02, 0.9])
+    values = np.abs(rng.normal(level, 0.003, shape)).clip(0, 1)
+    values[rng.random(shape) < 0.01] = 1
+    info = np.iinfo(kind) if kind in ("u4", "i4") else None
+    if info:
+        return (values * (int(info.max) - int(info.min)) + int(info.min)).clip(info.min, info.max).astype(kind)
+    return (values * (50000 if kind == "f8" else 1) - (100 if kind == "f8" else 0)).astype("f8" if kind == "f8" else "f4")
+
+
 cases = 0
 layouts = ({}, {"rowsperstrip": 7}, {"tile": (32, 16)}, {"planarconfig": "separate"})
 codecs = ((None, None), ("lzw", None), ("lzw", True), ("zlib", True), ("zstd", True), ("packbits", None))
@@ -88,6 +131,15 @@ for kind, order, layout, (codec, predictor), channels in itertools.product(
     if (total["sum"], total["min"], total["max"]) != (exact, image.min(), image.max()):
         sys.exit(f"sum differs: {what} {total} {exact}")
     cases += 1
-if cases < 400:
+for kind, side, channels in itertools.product(("u4", "i4", "f4", "f8", "flat"), (1, 2, 5, 31, 32), (1, 3)):
+    shape = (side, side + 2) + ((3,) if channels == 3 else ())
+    image = np.full(shape, 0.25, "f4") if kind == "flat" else sky(kind, shape)
+    tifffile.imwrite(folder / "in.tif", image, photometric="rgb" if channels == 3 else "minisblack", metadata=None)
+    run("normalize", "--range", "stf", "in.tif", "out.npy", "--overwrite")
+    found, expected = np.load(folder / "out.npy"), screen_stretched(image)
+    if not np.array_equal(found, expected):
+        sys.exit(f"stf differs: {kind} {shape} {np.argwhere(found != expected)[:3]}")
+    cases += 1
+if cases < 450:
     sys.exit(f"only {cases} cases")
-print(f"{cases} TIFFs, each turned, normalized and summed as NumPy and Python's fractions have it")
+print(f"{cases} TIFFs, turned, normalized and summed as NumPy and Python's fractions have it")

@@ -42,6 +42,7 @@ impl Plan<'_> {
                 Statistic::MinMax => "minimum and maximum",
                 Statistic::Percentiles(..) => "percentiles",
                 Statistic::Sampled => "1000 samples",
+                Statistic::Medians => "medians",
             };
             // A dry run measures nothing, so `statistics` is empty although the pages of a stack will share the statistic.
             let is_shared = step.statistics.is_some()

@@ -12,7 +12,8 @@
 //!   m = 1 − f(c − mean of M).
 //!
 //! Sources: PixInsight, *ScreenTransferFunction* and its script AutoSTF; Siril, `src/filters/mtf.c`. They compute in 32-
-//! and 64-bit floating point and do not round c. Here everything is computed exactly, in integers.
+//! and 64-bit floating point and do not round c. Here everything is computed exactly, in integers. `medians` has the definition for
+//! samples of 32 and 64 bits.
 
 use super::curve::{Curve, Fraction};
 use crate::ops::MinMax;
@@ -58,9 +59,6 @@ pub(super) fn range_and_midtones(counts: &Counts) -> (MinMax<u16>, Curve) {
     // The distance x = p/q of the end from the mean of the medians. It must not be 0, even if MAD is almost 0.
     let p = (sign * (2 * count * end - medians)).max(1);
     let q = 2 * count * full;
-    // f(x) = 3p/(2p + q).
-    let numerator = if is_inverted { q - p } else { 3 * p };
-    let midtones = Fraction::new(numerator as u64, (2 * p + q) as u64);
     let range = if is_inverted {
         MinMax {
             min: 0,
@@ -72,7 +70,14 @@ pub(super) fn range_and_midtones(counts: &Counts) -> (MinMax<u16>, Curve) {
             max: full as u16,
         }
     };
-    (range, Curve::Midtones(midtones))
+    (range, midtones(p as u64, q as u64, is_inverted))
+}
+
+/// The midtones for a distance p/q of the end of the range from the mean of the medians: f(p/q) = 3p/(2p + q), or 1 − f(p/q) for
+/// an inverted image.
+pub(super) fn midtones(p: u64, q: u64, is_inverted: bool) -> Curve {
+    let numerator = if is_inverted { q - p } else { 3 * p };
+    Curve::Midtones(Fraction::new(numerator, 2 * p + q))
 }
 
 /// Twice the median: the sum of the two values in the middle, or twice the one value. Returns 0 if there are no values.

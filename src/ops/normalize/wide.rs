@@ -108,7 +108,7 @@ impl<'a> BoundNormalize<'a> {
         types: SampleTypes,
         statistics: &Statistics,
     ) -> Result<BoundNormalize<'a>> {
-        let (mut inside, mut warnings) = (false, Vec::new());
+        let (mut inside, mut warnings, mut curve) = (false, Vec::new(), op.curve);
         let (ranges, finite, collapsed) = match (op.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.wide(types.read)], false, Vec::new()),
             (None, Statistics::Wide(extremes)) => {
@@ -124,6 +124,15 @@ impl<'a> BoundNormalize<'a> {
                 warnings.extend(warning);
                 (vec![range], true, Vec::new())
             }
+            (None, Statistics::Medians(medians)) => {
+                check_finite(medians.nonfinite, op.nan)?;
+                let replacement = wide::replacement(op.nan, types.read.depth);
+                let measured = medians.range_and_midtones(types.read.depth);
+                curve = measured.map(|(_, midtones)| midtones);
+                let range = measured.map(|(range, _)| range);
+                let range = range.unwrap_or(MinMax::one(replacement.unwrap_or(0)));
+                (vec![range], true, Vec::new())
+            }
             _ => bail!("the range was not measured"),
         };
         Ok(BoundNormalize {
@@ -136,7 +145,7 @@ impl<'a> BoundNormalize<'a> {
             inside,
             integers: OnceLock::new(),
             warnings,
-            tables: CurveTables::new(op.curve),
+            tables: CurveTables::new(curve),
         })
     }
 
