@@ -312,7 +312,8 @@ impl<'a> OpenFile<'a> {
         target: &'t Target,
     ) -> Result<Output<'t>> {
         let cannot_write = || cannot_write(&destination.path);
-        let format = destination.format.unwrap_or(self.reader.format());
+        let format = destination.format_for(self.reader.format());
+        let format = format.with_context(cannot_write)?;
         let pages = self.surveys.iter().map(|page| {
             let result = chain::result(ops, page.shape);
             (format.check_name)(&destination.path, &result)?;

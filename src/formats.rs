@@ -80,6 +80,9 @@ pub static FORMATS: &[&Format] = &[
     &library::tga::FORMAT,
 ];
 
+/// Samples without a header. The format is none of the list, because nothing shows that a file is one.
+pub static HEADERLESS: &Format = &headerless::FORMAT;
+
 /// The compression of outputs, format by format.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[group(skip)]
@@ -91,6 +94,10 @@ pub struct Options {
     /// TIFF compression
     #[arg(long, value_name = "COMPRESSION", default_value = "none")]
     pub tiff: tiff::Compression,
+
+    /// How --format raw stores samples: the byte order, or packed as a camera does
+    #[arg(long, value_name = "TYPE", default_value = "le")]
+    pub raw_type: headerless::RawType,
 
     /// JPEG quality, from 1 to 100
     #[arg(long, value_name = "1-100", default_value_t, global = true)]

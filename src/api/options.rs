@@ -92,9 +92,8 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Format> {
-        let word = text.to_lowercase();
-        let mut all = Format::all();
-        all.find(|format| format.0.id == word || format.extensions().contains(&&*word))
+        format::named(text)
+            .map(Format)
             .ok_or_else(|| Error::argument(format!("no format has the name '{text}'")))
     }
 }
@@ -224,6 +223,16 @@ impl WriteOptions {
         Ok(self)
     }
 
+    /// How the format `raw` stores samples: `le`, `be`, or packed as `mono10p`, `mono12p`, `mono14p`, `mono10packed` or
+    /// `mono12packed`.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn raw_type(mut self, raw_type: &str) -> Result<WriteOptions> {
+        self.encoding.raw_type = choice("raw", raw_type)?;
+        Ok(self)
+    }
+
     /// The quality of JPEG, 1 to 100.
     ///
     /// # Errors
@@ -269,7 +278,7 @@ fn choice<T: ValueEnum>(what: &str, word: &str) -> Result<T> {
         let names = names.filter_map(|value| Some(value.to_possible_value()?.get_name().into()));
         let names: Vec<String> = names.collect();
         Error::argument(format!(
-            "{what} has no compression '{word}': expected {}",
+            "{what} cannot be written as '{word}': expected {}",
             names.join(", ")
         ))
     })

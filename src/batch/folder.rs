@@ -265,7 +265,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     let kind = match about {
         Ok(kind) => kind,
         // A file with the name of an image must be readable.
-        Err(error) if by_name || format::of_extension(path).is_ok() => {
+        Err(error) if by_name || format::names_an_image(path) => {
             return Sorted::Unread(match error.kind() {
                 io::ErrorKind::NotFound => Why::LeadsNowhere.to_string(),
                 _ => reason(&error),
@@ -276,7 +276,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     if let Some(why) = no_file(kind) {
         return Sorted::PassedOver(why);
     }
-    if by_name || format::of_extension(path).is_ok() {
+    if by_name || format::names_an_image(path) {
         return Sorted::Taken;
     }
     if !filter.by_content {

@@ -3,6 +3,7 @@
 
 use super::options::Files;
 use crate::engine::options::Common;
+use crate::formats::headerless::RawType;
 use crate::formats::{self, Pages, Places, Reading, jpeg, png, tiff};
 use crate::image::Depth;
 use crate::ops::fit::Fit;
@@ -28,6 +29,8 @@ struct Key {
     fit: Option<Fit>,
     png: png::Mode,
     tiff: tiff::Compression,
+    #[serde(skip_serializing_if = "RawType::is_default")]
+    raw_type: RawType,
     quality: jpeg::Quality,
     keep_going: bool,
     pages: Option<Pages>,
@@ -83,7 +86,13 @@ impl Job {
             split: _,
             stack: _,
             batch: _,
-            options: formats::Options { png, tiff, quality },
+            options:
+                formats::Options {
+                    png,
+                    tiff,
+                    raw_type,
+                    quality,
+                },
         } = files;
         let Common {
             // Every device gives the same bytes.
@@ -112,6 +121,7 @@ impl Job {
             fit: *fit,
             png: *png,
             tiff: *tiff,
+            raw_type: *raw_type,
             quality: *quality,
             keep_going: *keep_going,
             pages: *pages,
@@ -161,7 +171,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 23] = [
+        let options: [&[&str]; 24] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -180,6 +190,7 @@ mod tests {
             &["--png", "small"],
             &["--tiff", "lzw"],
             &["--quality", "75"],
+            &["--raw-type", "be"],
             &["--keep-going"],
             &["--pages", "2-3"],
             &["--axes", "C=1"],

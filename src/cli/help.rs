@@ -57,6 +57,7 @@ const GROUPS: [Group; 7] = [
             ("auto-orient", ""),
             ("png", ""),
             ("tiff", ""),
+            ("raw-type", ""),
             ("quality", ""),
             ("split", ""),
             ("stack", ""),

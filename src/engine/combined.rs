@@ -127,7 +127,7 @@ impl CombinedImage {
         let mut diagnostics = Diagnostics::default();
         let write = || {
             let first = images.first().context("there is no image")?;
-            let format = destination.format.unwrap_or(first.format);
+            let format = destination.format_for(first.format)?;
             let pages = images.iter().map(|combined| PageSurvey {
                 shape: combined.image.shape(),
                 metadata_bytes: combined.metadata_bytes,

@@ -1,7 +1,7 @@
 //! Where an output goes and how it is written.
 
 use super::errors::cannot_write;
-use crate::formats::{self, Format};
+use crate::formats::{self, Format, HEADERLESS};
 use crate::image::{Depth, Shape};
 use crate::ops::fit::Fit;
 use crate::os::{self, Target};
@@ -35,6 +35,20 @@ pub struct Destination {
 }
 
 impl Destination {
+    /// The output's format, for an input of this format.
+    ///
+    /// # Errors
+    /// An input without a header, whose type an output without a name for its format would not keep.
+    pub fn format_for(&self, input: &'static Format) -> Result<&'static Format> {
+        if self.format.is_none() {
+            ensure!(
+                input != HEADERLESS,
+                "the inputs have no header, so the output needs a format of its own, e.g. --format tiff, or --format raw with --raw-type"
+            );
+        }
+        Ok(self.format.unwrap_or(input))
+    }
+
     /// The largest shape that the output of a page can have, given the shape of the operations' result.
     pub fn largest_output(&self, result: Shape) -> Shape {
         self.fitted(Shape {

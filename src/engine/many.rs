@@ -146,7 +146,7 @@ impl Files<'_> {
                     pages: surveys.len(),
                     pages_of_all: 0,
                 });
-                let format = *format.get_or_insert(file.reader.format());
+                let format = *format.get_or_insert(output.format_for(file.reader.format())?);
                 for page in surveys {
                     check_page(ops, page.shape, Some(output), messages)?;
                     let result = chain::result(ops, page.shape);

@@ -5,7 +5,7 @@ mod check;
 mod lookup;
 
 pub use check::{check, check_depth, check_output, check_pages, check_written};
-pub use lookup::{argument, of_content, of_extension};
+pub use lookup::{argument, named, names_an_image, of_content, of_extension};
 
 use super::Options;
 use super::deflated::Deflated;

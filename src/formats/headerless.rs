@@ -1,16 +1,18 @@
-//! Samples without a header (`--raw`): the command line says what a header would. They have the types of arrays, or the pixel
-//! formats of cameras (`camera.rs`).
+//! Samples without a header. `--raw` says what a header would; `--format raw` and `--raw-type` write such files. Samples have the types
+//! of arrays, or the pixel formats of cameras (`camera.rs`).
 
 mod camera;
 
-use super::format::{Decoder, Format};
-use super::raster::{Layout, RasterDecoder};
+use super::Options;
+use super::format::{Decoder, Encoder, Format, PageSurvey};
+use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Shape};
-use crate::os::Source;
+use crate::os::{Source, Target};
 use anyhow::{Result, bail, ensure};
-use camera::{CameraDecoder, PixelFormat};
+use camera::{CameraDecoder, CameraEncoder, PixelFormat};
+use clap::ValueEnum;
 use std::fmt;
 use std::str::FromStr;
 
@@ -258,12 +260,77 @@ impl Headerless {
     }
 }
 
-/// The format of such files, which is none of the list: nothing tells them, and none are written.
+/// How samples are written. Their depth and sign are those of the image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+pub enum RawType {
+    /// The least significant byte first; --raw WxH:u16le reads such samples of 16 bits
+    #[default]
+    Le,
+    /// The most significant byte first; --raw WxH:u16be reads such samples of 16 bits
+    Be,
+    /// 10 bits, as a stream (GenICam); --raw WxH:mono10p reads them
+    Mono10p,
+    /// 12 bits, as a stream
+    Mono12p,
+    /// 14 bits, as a stream
+    Mono14p,
+    /// 10 bits, two samples in three bytes (GigE Vision)
+    Mono10packed,
+    /// 12 bits, two samples in three bytes
+    Mono12packed,
+}
+
+impl RawType {
+    /// Whether it is the type without the option.
+    pub fn is_default(&self) -> bool {
+        *self == RawType::default()
+    }
+
+    /// The pixel format of a camera; `None` for whole bytes.
+    fn pixel_format(self) -> Option<PixelFormat> {
+        let value = self.to_possible_value()?;
+        PixelFormat::named(value.get_name())
+    }
+}
+
+/// The format of such files.
 pub static FORMAT: Format = Format {
     name: "raw",
     id: "raw",
-    title: "Samples without a header",
+    title: "Samples without a header (--raw-type)",
     extensions: &["raw"],
     decoder: |_, _| bail!("only --raw describes the content of such a file"),
+    encoder: Some(encoder),
     ..Format::DEFAULTS
 };
+
+fn encoder<'a>(
+    target: &'a Target,
+    options: &Options,
+    pages: &[PageSurvey],
+) -> Result<Box<dyn Encoder + 'a>> {
+    if let Some(format) = options.raw_type.pixel_format() {
+        return Ok(Box::new(CameraEncoder::new(target, format, pages)?));
+    }
+    let form = match options.raw_type {
+        RawType::Be => big_endian,
+        _ => little_endian,
+    };
+    Ok(Box::new(RasterEncoder::new(target, form, pages.len())))
+}
+
+fn little_endian(_: &Shape, metadata: &Metadata, _: usize) -> Result<Form> {
+    Ok(Form {
+        order: Order::Little,
+        toggled: metadata.signed,
+        block: 1,
+        ..Form::default()
+    })
+}
+
+fn big_endian(shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form> {
+    Ok(Form {
+        order: Order::Big,
+        ..little_endian(shape, metadata, pages)?
+    })
+}

@@ -1,6 +1,6 @@
 //! `--raw`: samples without a header.
 
-use crate::support::formats::{read, read_pages};
+use crate::support::formats::{dictionary, npy, read, read_pages};
 use crate::support::{Numbers, folder, run};
 use gpuimg::internals::image::Samples;
 use gpuimg::internals::image::metadata::{Metadata, Own, Value};
@@ -83,7 +83,7 @@ fn pages_channels_and_what_is_wrong() {
         (
             "flip vertical a.bin out3/ --raw 5x4:u8",
             1,
-            "raw is read-only (choose another with --format:",
+            "the inputs have no header, so the output needs a format of its own",
         ),
         (
             "sum a.bin --raw 5x4:f32",
@@ -364,4 +364,207 @@ fn a_cut_camera_frame() {
         found.samples(),
         &Samples::U16(vec![0x3A5, 0x012, 0x00F, 0].into())
     );
+}
+
+/// The bytes of an array, of every type, with channels and pages, are those of the file; the other order reverses each sample.
+#[test]
+fn written_samples_are_those_of_an_array() {
+    let mut cases = 0;
+    for (descr, name, size) in [
+        ("|u1", "u8", 1),
+        ("|i1", "i8", 1),
+        ("<u2", "u16", 2),
+        ("<i2", "i16", 2),
+        ("<u4", "u32", 4),
+        ("<i4", "i32", 4),
+        ("<f4", "f32", 4),
+        ("<f8", "f64", 8),
+    ] {
+        for (shape, sides) in [("2, 3", "3x2"), ("2, 2, 3", "2x2x3"), ("2, 2, 5", "5x2")] {
+            let count: usize = shape
+                .split(", ")
+                .map(|side| side.parse::<usize>().unwrap())
+                .product();
+            // The last byte keeps floating point finite.
+            let samples: Vec<u8> = (0..count * size)
+                .map(|i| {
+                    if i % size == size - 1 {
+                        0x41 + i as u8 % 8
+                    } else {
+                        (i * 37) as u8
+                    }
+                })
+                .collect();
+            let array = npy(1, &dictionary(descr, &format!("({shape})")), &samples);
+            let root = folder(&[("in.npy", &array)]);
+            let go = |args: &[&str]| {
+                let done = run(root.path(), args, &[]);
+                assert_eq!((done.code, &*done.stderr), (0, ""), "{args:?}");
+            };
+            go(&["convert", "in.npy", "out.raw"]);
+            go(&[
+                "convert",
+                "in.npy",
+                "out.bin",
+                "--format",
+                "raw",
+                "--raw-type",
+                "be",
+            ]);
+            let file = |name: &str| fs::read(root.path().join(name)).expect("a file");
+            assert_eq!(file("out.raw"), samples, "{name} {sides}");
+            let reversed: Vec<u8> = samples
+                .chunks(size)
+                .flat_map(|it| it.iter().rev().copied())
+                .collect();
+            assert_eq!(file("out.bin"), reversed, "{name} {sides}");
+            for (order, input) in [("le", "out.raw"), ("be", "out.bin")] {
+                let order = if size == 1 { "" } else { order };
+                let raw = format!("{sides}:{name}{order}");
+                go(&["convert", "--raw", &raw, input, "back.npy", "-f"]);
+                assert!(file("back.npy").ends_with(&samples), "{raw}");
+                cases += 1;
+            }
+        }
+    }
+    assert_eq!(cases, 48);
+}
+
+/// Packed samples come back, and what does not fit is refused before there is a file.
+#[test]
+fn written_camera_pixels() {
+    let samples: Vec<u8> = (0..2 * 131 * 57u32)
+        .flat_map(|i| (i * 89 % 1024).to_le_bytes()[..2].to_vec())
+        .collect();
+    let array = npy(1, &dictionary("<u2", "(2, 57, 131)"), &samples);
+    let hand = b"P5 2 1 4095\n\x0a\xbc\x0d\xef";
+    let root = folder(&[
+        ("in.npy", &array),
+        ("hand.pgm", hand),
+        ("rgb.ppm", b"P6 1 1 65535\n\0\x01\0\x02\0\x03"),
+        ("grey.pgm", b"P5 2 1 255\nab"),
+        (
+            "signed.npy",
+            &npy(1, &dictionary("<i2", "(1, 1)"), b"\x01\0"),
+        ),
+    ]);
+    let file = |name: &str| fs::read(root.path().join(name)).expect("a file");
+    for (kind, bits) in [
+        ("mono10p", 10),
+        ("mono12p", 12),
+        ("mono14p", 14),
+        ("mono10packed", 12),
+        ("mono12packed", 12),
+    ] {
+        let out = run(
+            root.path(),
+            &["convert", "in.npy", "a.raw", "--raw-type", kind, "-f"],
+            &[],
+        );
+        assert_eq!((out.code, &*out.stderr), (0, ""), "{kind}");
+        assert_eq!(
+            file("a.raw").len(),
+            2 * (131usize * 57 * bits).div_ceil(8),
+            "{kind}"
+        );
+        let raw = format!("131x57:{kind}");
+        let back = run(
+            root.path(),
+            &["convert", "--raw", &raw, "a.raw", "back.npy", "-f"],
+            &[],
+        );
+        assert_eq!(back.code, 0, "{}", back.stderr);
+        assert!(file("back.npy").ends_with(&samples), "{kind}");
+    }
+    let out = run(
+        root.path(),
+        &["convert", "hand.pgm", "h.raw", "--raw-type", "mono12packed"],
+        &[],
+    );
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert_eq!(file("h.raw"), [0xAB, 0xFC, 0xDE]);
+    for (input, kind, words) in [
+        (
+            "hand.pgm",
+            "mono10p",
+            "mono10p stores samples up to 1023, but the largest is 3567 (normalize --to 0:1023 scales them)",
+        ),
+        (
+            "rgb.ppm",
+            "mono12p",
+            "mono12p stores grey samples of 16 bits, of which 12 are used, but page 1 is 1×1 RGB",
+        ),
+        ("grey.pgm", "mono12p", "but page 1 is 2×1 grey, 8 bits"),
+        (
+            "signed.npy",
+            "mono12p",
+            "mono12p cannot store signed samples",
+        ),
+    ] {
+        let done = run(
+            root.path(),
+            &["convert", input, "no.raw", "--raw-type", kind],
+            &[],
+        );
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert!(done.stderr.contains(words), "{}", done.stderr);
+        assert!(!root.path().join("no.raw").exists());
+    }
+    let scaled = run(
+        root.path(),
+        &[
+            "normalize",
+            "--to",
+            "0:1023",
+            "hand.pgm",
+            "n.raw",
+            "--raw-type",
+            "mono10p",
+        ],
+        &[],
+    );
+    assert_eq!(scaled.code, 0, "{}", scaled.stderr);
+    assert_eq!(file("n.raw"), [0, 0xFC, 0x0F]);
+}
+
+/// All files of a folder are inputs, those of an extension with --include. Outputs are in the format that is asked for.
+#[test]
+fn a_folder_of_samples_without_a_header() {
+    let root = folder(&[
+        ("in/1.raw", &[1, 0, 2, 0]),
+        ("in/sub/2.raw", &[3, 0, 4, 0]),
+        ("in/notes.txt", b"four"),
+        ("in/image.pgm", b"P5 1 1 255\na"),
+    ]);
+    let go = |args: &[&str]| run(root.path(), args, &[]);
+    let all = [
+        "flip",
+        "horizontal",
+        "in",
+        "out",
+        "--raw",
+        "2x1:u16le",
+        "--include",
+        "*.raw",
+        "--format",
+        "raw",
+    ];
+    let done = go(&[&all[..], &["--raw-type", "be"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let file = |name: &str| fs::read(root.path().join("out").join(name)).expect("a file");
+    assert_eq!(file("1.raw"), [0, 2, 0, 1]);
+    assert_eq!(file("sub/2.raw"), [0, 4, 0, 3]);
+    assert!(!root.path().join("out/notes.raw").exists());
+    // Another order of bytes is another result.
+    let again = go(&[&all[..], &["--resume"]].concat());
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(file("1.raw"), [2, 0, 1, 0]);
+    // Without --raw, nothing shows what such a file is.
+    let plain = go(&["convert", "in", "plain", "--format", "raw"]);
+    assert_eq!(plain.code, 0, "{}", plain.stderr);
+    assert_eq!(
+        fs::read(root.path().join("plain/image.raw")).expect("a file"),
+        b"a"
+    );
+    assert!(!root.path().join("plain/1.raw").exists());
 }

@@ -93,6 +93,7 @@ fn table() -> String {
         text.push('\n');
     }
     text + "\nsigned: integers with a sign too. float: floating point of 32 bits. lossy: samples come back only nearly as they were written.\n\
+            Samples without a header are read with --raw and written with --format raw (.raw), of any type.\n\
             The contract (docs/CONTRACT.md) says what becomes of each case.\n"
 }
 

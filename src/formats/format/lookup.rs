@@ -1,7 +1,7 @@
-//! Finds a format in the list: by the extension of a name, the first bytes of a file, or `--format`.
+//! Finds a format: by the extension of a name, the first bytes of a file, or `--format`.
 
 use super::{Format, HEAD};
-use crate::formats::{FORMATS, foreign};
+use crate::formats::{FORMATS, HEADERLESS, foreign};
 use crate::os::Source;
 use anyhow::{Context, Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -18,7 +18,7 @@ pub fn of_extension(path: &Path) -> Result<&'static Format> {
         !extension.is_empty(),
         "its name has no extension: add one, such as .png, or use --format png"
     );
-    let format = find(|format| format.extensions.contains(&&*extension));
+    let format = all().find(|format| format.extensions.contains(&&*extension));
     format.with_context(|| {
         let known = written().flat_map(|format| format.extensions);
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
@@ -29,18 +29,23 @@ pub fn of_extension(path: &Path) -> Result<&'static Format> {
     })
 }
 
+/// Whether a file must be an image because of its name: its extension is that of a format that its first bytes show.
+pub fn names_an_image(path: &Path) -> bool {
+    of_extension(path).is_ok_and(|format| format != HEADERLESS)
+}
+
 /// The format of a file, by its first bytes.
 ///
 /// # Errors
 /// A file of no known format, an empty file, or one that cannot be read.
 pub fn of_content(source: &Source) -> Result<&'static Format> {
     if source.is_store() {
-        return find(|format| format.is_folder).context("no format is a folder");
+        return listed(|format| format.is_folder).context("no format is a folder");
     }
     ensure!(!source.is_empty(), "the file is empty");
     let mut head = [0; HEAD];
     let length = source.read_up_to(&mut head, 0)?;
-    let format = find(|format| (format.sniff)(&head[..length]));
+    let format = listed(|format| (format.sniff)(&head[..length]));
     if let Some(format) = format {
         return Ok(format);
     }
@@ -56,26 +61,35 @@ pub fn of_content(source: &Source) -> Result<&'static Format> {
 
 /// Reads the value of `--format`: a format's name or one of its extensions, in any case.
 pub fn argument() -> impl TypedValueParser<Value = &'static Format> {
-    let values = written().map(|format| {
+    let values = all().filter(|format| format.is_written());
+    let values = values.map(|format| {
         PossibleValue::new(format.id)
             .aliases(format.extensions)
             .help(format.title)
     });
-    PossibleValuesParser::new(values).try_map(|word| {
-        let word = word.to_lowercase();
-        let found = find(|format| format.id == word || format.extensions.contains(&&*word));
-        found.context("no format of this name")
-    })
+    PossibleValuesParser::new(values).try_map(|word| named(&word).context("no format of this name"))
 }
 
-/// The formats that are written.
+/// The format with a name or an extension, in any case.
+pub fn named(word: &str) -> Option<&'static Format> {
+    let word = word.to_lowercase();
+    all().find(|format| format.id == word || format.extensions.contains(&&*word))
+}
+
+/// The formats of the list that are written, for messages that name formats.
 pub(super) fn written() -> impl Iterator<Item = &'static Format> {
     let formats = FORMATS.iter().copied();
     formats.filter(|format| format.is_written())
 }
 
-fn find(is_it: impl Fn(&Format) -> bool) -> Option<&'static Format> {
+/// The first format of the list for which `is_it` holds.
+fn listed(is_it: impl Fn(&Format) -> bool) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| is_it(format))
+}
+
+/// The formats of the list, and samples without a header.
+fn all() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().copied().chain([HEADERLESS])
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@
 //! follow one another without padding, and a page ends with its last byte.
 
 use crate::formats::error_policy::ErrorPolicy;
-use crate::formats::format::{Decoder, PageSurvey};
+use crate::formats::format::{Decoder, Encoder, PageSurvey};
 use crate::formats::raster::Layout;
 use crate::image::metadata::{Diagnostics, Field, Metadata, Own, Value};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::os::Source;
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::os::{Source, Target};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A pixel format with one sample a pixel.
@@ -121,7 +122,7 @@ impl PixelFormat {
 
     /// The largest value, if it is not that of the depth, and the pattern of the filters.
     pub fn metadata(self) -> Metadata {
-        let maxval = ((1u32 << self.bits) - 1) as u16;
+        let maxval = self.largest();
         let own = self.filters.map_or(Own::None, |(_, colours)| {
             let field = |tag, kind, bytes: &[u8]| Field {
                 tag,
@@ -142,6 +143,33 @@ impl PixelFormat {
             own,
             ..Metadata::default()
         }
+    }
+
+    /// The largest value.
+    fn largest(self) -> u16 {
+        ((1u32 << self.bits) - 1) as u16
+    }
+
+    /// Packs samples, none of which is above the largest value. The first begins with the first byte.
+    fn pack(self, samples: &[u16]) -> Vec<u8> {
+        let mut packed = vec![0; (samples.len() * self.step()).div_ceil(8)];
+        for (i, &sample) in samples.iter().enumerate() {
+            match self.packing {
+                Packing::Bytes | Packing::Stream => {
+                    let (first, shift) = (i * self.step() / 8, i * self.step() % 8);
+                    let bytes = (u32::from(sample) << shift).to_le_bytes();
+                    let there = packed[first..].iter_mut().zip(bytes);
+                    there.for_each(|(packed, byte)| *packed |= byte);
+                }
+                Packing::Pairs => {
+                    let (first, low) = (i / 2 * 3, self.bits - 8);
+                    let lower = sample & ((1 << low) - 1);
+                    packed[first + i % 2 * 2] = (sample >> low) as u8;
+                    packed[first + 1] |= (lower << (i % 2 * 4)) as u8;
+                }
+            }
+        }
+        packed
     }
 
     /// The samples of packed pixels, of which the first begins with the first byte.
@@ -278,44 +306,111 @@ impl Decoder for CameraDecoder<'_> {
     }
 }
 
+/// Encodes pages of packed pixels.
+pub struct CameraEncoder<'a> {
+    target: &'a Target,
+    format: PixelFormat,
+    length: u64,
+}
+
+impl<'a> CameraEncoder<'a> {
+    /// Checks that all pages have the shape that the format needs.
+    ///
+    /// # Errors
+    /// Pages that are not grey, have another depth than 16 bits, or differ in size.
+    pub fn new(
+        target: &'a Target,
+        format: PixelFormat,
+        pages: &[PageSurvey],
+    ) -> Result<CameraEncoder<'a>> {
+        for (index, PageSurvey { shape, .. }) in pages.iter().enumerate() {
+            ensure!(
+                shape.channels == 1 && shape.depth == format.depth(),
+                "{format} stores grey samples of 16 bits, of which {} are used, but page {} is {shape}",
+                format.bits,
+                index + 1
+            );
+            ensure!(
+                *shape == pages[0].shape,
+                "page {} is {shape}, but the first is {}: all pages of a file of this format have one shape",
+                index + 1,
+                pages[0].shape
+            );
+        }
+        Ok(CameraEncoder {
+            target,
+            format,
+            length: 0,
+        })
+    }
+}
+
+impl Encoder for CameraEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        let (format, most) = (self.format, self.format.largest());
+        let Samples::U16(samples) = image.samples() else {
+            bail!("internal error: packed samples of other than 16 bits");
+        };
+        ensure!(
+            !metadata.signed,
+            "{format} cannot store signed samples (normalize --unsigned makes them unsigned)"
+        );
+        let largest = samples.par_iter().copied().max().unwrap_or(0);
+        ensure!(
+            largest <= most,
+            "{format} stores samples up to {most}, but the largest is {largest} (normalize --to 0:{most} scales them)"
+        );
+        let start = self.length;
+        let parts = samples.par_chunks(PIXELS).enumerate();
+        parts.try_for_each(|(part, samples)| {
+            let offset = (part * PIXELS * format.step() / 8) as u64;
+            self.target.write_at(&format.pack(samples), start + offset)
+        })?;
+        self.length += format.bytes(samples.len())?;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn unpacked<const N: usize>(name: &str, packed: &[u8]) -> [u16; N] {
-        let mut samples = [0; N];
-        PixelFormat::named(name)
-            .expect("a format")
-            .unpack(packed, &mut samples);
-        samples
-    }
-
     /// Packed by hand from the figures of both standards.
     #[test]
     fn pixels_by_hand() {
-        // 0x3A5 = 11_1010_0101, 0x012 = 00_0001_0010, 0x3FF, 0x200: from the last byte to the first, the pixels from right to left.
-        let stream = [0xA5, 0x4B, 0xF0, 0x3F, 0x80];
-        assert_eq!(unpacked("mono10p", &stream), [0x3A5, 0x012, 0x3FF, 0x200]);
-        assert_eq!(unpacked("mono12p", &[0xBC, 0xFA, 0xDE]), [0xABC, 0xDEF]);
-        assert_eq!(
-            unpacked("mono12packed", &[0xAB, 0xFC, 0xDE]),
-            [0xABC, 0xDEF]
-        );
-        assert_eq!(
-            unpacked("mono10packed", &[0xE9, 0x21, 0x04]),
-            [0x3A5, 0x012]
-        );
-        // The unused bits between them mean nothing.
-        assert_eq!(
-            unpacked("mono10packed", &[0xE9, 0xED, 0x04]),
-            [0x3A5, 0x012]
-        );
-        // 14 bits: 0x3FFF, 0x0001, 0x2AAA, 0x1555.
-        let stream = [0xFF, 0x7F, 0x00, 0xA0, 0xAA, 0x56, 0x55];
-        assert_eq!(
-            unpacked("mono14p", &stream),
-            [0x3FFF, 0x0001, 0x2AAA, 0x1555]
-        );
+        for (name, samples, bytes) in [
+            // 0x3A5 = 11_1010_0101, 0x012 = 00_0001_0010, 0x3FF, 0x200: from the last byte to the first, the pixels from right to left.
+            (
+                "mono10p",
+                &[0x3A5, 0x012, 0x3FF, 0x200][..],
+                &[0xA5, 0x4B, 0xF0, 0x3F, 0x80][..],
+            ),
+            ("mono12p", &[0xABC, 0xDEF], &[0xBC, 0xFA, 0xDE]),
+            ("mono12p", &[0xABC], &[0xBC, 0x0A]),
+            ("mono12packed", &[0xABC, 0xDEF], &[0xAB, 0xFC, 0xDE]),
+            ("mono12packed", &[0xABC], &[0xAB, 0x0C]),
+            ("mono10packed", &[0x3A5, 0x012], &[0xE9, 0x21, 0x04]),
+            (
+                "mono14p",
+                &[0x3FFF, 0x0001, 0x2AAA, 0x1555],
+                &[0xFF, 0x7F, 0x00, 0xA0, 0xAA, 0x56, 0x55],
+            ),
+        ] {
+            let format = PixelFormat::named(name).expect("a format");
+            assert_eq!(format.pack(samples), bytes, "{name}");
+            let mut unpacked = vec![0; samples.len()];
+            format.unpack(bytes, &mut unpacked);
+            assert_eq!(unpacked, samples, "{name}");
+        }
+        // The unused bits between two pixels mean nothing.
+        let mut unpacked = [0; 2];
+        let format = PixelFormat::named("mono10packed").expect("a format");
+        format.unpack(&[0xE9, 0xED, 0x04], &mut unpacked);
+        assert_eq!(unpacked, [0x3A5, 0x012]);
     }
 
     #[test]
