@@ -251,6 +251,26 @@ fn what_a_range_or_a_frame_was_read_from_must_be_unchanged() {
     }
 }
 
+/// The message was "…: they have changed, or are not all in the report (it has 1)" in both cases.
+#[test]
+fn images_that_a_report_lacks_were_not_told_from_changed_ones() {
+    let root = inputs();
+    let root = root.path();
+    go(
+        root,
+        &["normalize", "in", "out", "--report", "r.jsonl", "--across"],
+    );
+    let report = fs::read_to_string(root.join("r.jsonl")).expect("a report");
+    let first = report.lines().next().expect("a line");
+    fs::write(root.join("r.jsonl"), format!("{first}\n")).expect("a report");
+    let lacks = "its range was measured over 2 images, but the report has 1 of them: prove the reports of all shards together";
+    expect(root, 1, &["cannot be proven", lacks]);
+    fs::write(root.join("r.jsonl"), &report).expect("a report");
+    change_last_byte(&root.join("in/b.pgm"));
+    let changed = "its range was measured over 2 images, some of which have changed";
+    expect(root, 1, &["out/a.pgm: cannot be proven", changed]);
+}
+
 #[test]
 fn what_has_no_file_or_no_digest_is_named_with_the_reason() {
     let root = inputs();

@@ -3,7 +3,7 @@
 use crate::support::batch::pgm;
 use crate::support::shell::{pipe, shell};
 use crate::support::{Run, binary, folder, listing, own_copy, run, told};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -240,4 +240,40 @@ fn a_limit_on_file_sizes_killed_the_process() {
         assert!(stderr.contains("a limit (ulimit -f)"), "{stderr}");
     }
     assert_eq!(listing(folder.path()), ["a.pgm"]);
+}
+
+/// Stops `prove` while its temporary folder exists, and ends it by each signal.
+#[test]
+fn prove_left_its_temporary_folder_when_it_was_interrupted() {
+    let root = folder(&[("in/a.pgm", &pgm(30, 20, 1)), ("tmp/other", b"")]);
+    let made = run(
+        root.path(),
+        &["normalize", "in", "out", "--report", "r.jsonl"],
+        &[],
+    );
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let temporary = root.path().join("tmp");
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let mut child = Command::new("env")
+            .arg("--default-signal=INT,TERM,HUP")
+            .arg(binary())
+            .args(["prove", "r.jsonl"])
+            .current_dir(root.path())
+            .env("TMPDIR", &temporary)
+            .env("GPUIMG_NO_TMPFILE", "1")
+            .env("GPUIMG_FAULT", "rename:gpuimg-prove:1=stop")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program runs");
+        let id = Pid::from_child(&child);
+        let until = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let state = waitid(WaitId::Pid(id), until).expect("a child");
+        assert!(state.expect("a status").stopped());
+        assert_eq!(fs::read_dir(&temporary).expect("a folder").count(), 2);
+        send(&child, signal);
+        send(&child, Signal::CONT);
+        assert_eq!(code(&mut child), Some(status));
+        assert_eq!(listing(&temporary), ["other"]);
+    }
 }

@@ -104,6 +104,7 @@ fn handlers(heard: &[i32]) -> std::io::Result<Signals> {
 
 fn end(signal: i32) {
     os::forget_unfinished();
+    os::remove_temporary_folders();
     let name = match signal {
         SIGTERM => " by SIGTERM",
         SIGHUP => " by SIGHUP",

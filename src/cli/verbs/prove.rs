@@ -23,7 +23,7 @@ use crate::os::console;
 use crate::os::count::plural;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
-use crate::os::{fault, is_absence};
+use crate::os::{TemporaryFolder, fault, is_absence};
 use crate::verify;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{CommandFactory, FromArgMatches};
@@ -61,7 +61,7 @@ pub fn run(reports: &[PathBuf], options: &Proving) -> Result<Outcome> {
         .par_iter()
         .map(|claim| check(claim, options.max_pixels))
         .collect();
-    let folder = tempfile::Builder::new().prefix("gpuimg-prove-").tempdir();
+    let folder = TemporaryFolder::new("gpuimg-prove-");
     let folder = folder.context("cannot create a temporary folder (TMPDIR says where)")?;
     let mut groups: BTreeMap<_, Group> = BTreeMap::new();
     for (index, claim) in claims.iter().enumerate() {
@@ -336,8 +336,12 @@ fn compare_reads(recorded: &[FilesRead], now: &[FilesRead]) -> Result<()> {
         };
         match (&**option, then == read) {
             (_, true) => {}
+            ("--across", false) if then.files != *files => bail!(
+                "its range was measured over {}, but the report has {files} of them: prove the reports of all shards together",
+                plural(then.files, "image")
+            ),
             ("--across", false) => bail!(
-                "its range was measured over {}: they have changed, or are not all in the report (it has {files})",
+                "its range was measured over {}, some of which have changed",
                 plural(then.files, "image")
             ),
             (_, false) => bail!("the files that {option} names have changed"),
@@ -366,10 +370,13 @@ fn judge(claim: &Claim, outcome: FileOutcome, derived: &Path) -> Result<Verdict>
             "its input {input} has changed: its SHA-256 is not that of the report"
         )));
     }
-    let same_bytes = done.digests.output == claim.digests.output;
     let is_same_version = claim.version == VERSION;
-    if same_bytes && is_same_version {
-        return Ok(Verdict::SameBytes);
+    if done.digests.output == claim.digests.output {
+        return Ok(if is_same_version {
+            Verdict::SameBytes
+        } else {
+            Verdict::SameSamples
+        });
     }
     let difference = match verify::compare(&claim.name, derived) {
         Ok(difference) => difference,
