@@ -24,7 +24,7 @@ pub use image::{Image, Sample, SampleType, keep_memory};
 pub use metadata::Metadata;
 pub use numbers::{ChannelSum, Histogram, SumValue, Sums, histogram, sum, sum_with};
 pub use operations::{
-    BayerPattern, Calibration, DebayerMethod, Normalize, Operations, Palette, Plan,
+    BayerPattern, Calibration, Curve, DebayerMethod, Normalize, Operations, Palette, Plan,
 };
 pub use options::{Format, ReadOptions, WriteOptions};
 pub use project::{Project, Projection, project};

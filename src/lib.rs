@@ -144,12 +144,12 @@ mod timing;
 mod verify;
 
 pub use api::{
-    Argument, BayerPattern, Calibration, ChannelSum, DebayerMethod, Depth, Device, Error, Format,
-    Histogram, Image, Metadata, Normalize, Operations, Pages, Palette, Plan, Project, Projection,
-    ReadOptions, Report, Resolution, Result, Sample, SampleType, Shape, Stack, SumValue, Sums,
-    Unit, Verb, WriteOptions, combine, combine_colours, decode, decode_with, encode, encode_stack,
-    histogram, keep_memory, project, read, read_with, set_threads, sum, sum_with, verbs, write,
-    write_stack,
+    Argument, BayerPattern, Calibration, ChannelSum, Curve, DebayerMethod, Depth, Device, Error,
+    Format, Histogram, Image, Metadata, Normalize, Operations, Pages, Palette, Plan, Project,
+    Projection, ReadOptions, Report, Resolution, Result, Sample, SampleType, Shape, Stack,
+    SumValue, Sums, Unit, Verb, WriteOptions, combine, combine_colours, decode, decode_with,
+    encode, encode_stack, histogram, keep_memory, project, read, read_with, set_threads, sum,
+    sum_with, verbs, write, write_stack,
 };
 
 /// What the project's own tests and benchmarks use. It may change at any time.

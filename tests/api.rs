@@ -6,8 +6,8 @@ use crate::support::formats::small_files;
 use crate::support::{binary, counted, folder, gpu, listing, placed, run_on_cpu, sample};
 use gpuimg::batch::{BatchOptions, FileStatus, process};
 use gpuimg::{
-    Calibration, Device, Format, Image, Normalize, Operations, Project, Projection, ReadOptions,
-    Sample, SampleType, Stack, SumValue, WriteOptions,
+    Calibration, Curve, Device, Format, Image, Normalize, Operations, Palette, Project, Projection,
+    ReadOptions, Sample, SampleType, Stack, SumValue, WriteOptions,
 };
 use std::fs;
 use std::io::ErrorKind;
@@ -50,9 +50,37 @@ fn operations_on_three_by_two() {
     let window = Normalize::window(3.0, 2.0).and_then(|window| window.to(0, 9));
     let window = new().normalize(window.expect("a window"));
     assert_eq!(result(window), (3, vec![0, 0, 9, 9, 9, 9]));
+    // 65535·√((v − 1)/5)
+    let gamma = Normalize::new().curve(Curve::gamma(2.0).expect("2"));
+    let curved = vec![0, 29308, 41448, 50763, 58616, 65535];
+    assert_eq!(result(new().normalize(gamma)), (3, curved));
     // Columns 0 to 1.5 and 1.5 to 3, rows 0 and 1: 27 / 12 … in exact averages.
     let fit = new().fit(NonZeroUsize::new(1).expect("1"));
     assert_eq!(result(fit), (1, vec![4]));
+}
+
+#[test]
+fn curves_are_those_of_the_command_line() {
+    for (curve, text) in [
+        (Curve::gamma(2.2), "gamma:2.2"),
+        (Curve::gamma(0.01), "gamma:0.01"),
+        (Curve::asinh(0.000001), "asinh:0.000001"),
+        ("asinh".parse(), "asinh:0.1"),
+        (Ok(Curve::log()), "log"),
+    ] {
+        assert_eq!(curve.expect(text).to_string(), text);
+    }
+    for wrong in [
+        Curve::gamma(f64::NAN),
+        Curve::gamma(-1.0),
+        Curve::gamma(0.001),
+        Curve::gamma(1e300),
+        Curve::asinh(0.0),
+        Curve::asinh(1.0 / 3.0),
+        "midtones:0.5".parse(),
+    ] {
+        assert!(wrong.is_err(), "{wrong:?}");
+    }
 }
 
 #[test]
@@ -199,6 +227,20 @@ fn verbs() -> Vec<(Vec<&'static str>, Operations)> {
             "normalize --range 1:200 --depth 8",
             parsed("normalize --range 1:200").to_eight_bits(),
         ),
+        (
+            "normalize --curve asinh:0.05",
+            Operations::new()
+                .normalize(Normalize::new().curve(Curve::asinh(0.05).expect("a curve"))),
+        ),
+        (
+            "normalize --range stf",
+            Operations::new().normalize(Normalize::stf()),
+        ),
+        (
+            "normalize --range zscale --curve log",
+            Operations::new().normalize(Normalize::zscale().curve(Curve::log())),
+        ),
+        ("lut fire", Operations::new().lut(Palette::Fire)),
         ("transpose", Operations::new().transpose()),
         ("rotate 90", Operations::new().rotate90()),
         ("rotate 180", Operations::new().rotate180()),

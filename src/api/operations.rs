@@ -29,6 +29,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::DerefMut;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Operations on images, one after the other. They are exact, and give the bytes of `gpuimg run` with the same operations.
@@ -394,7 +395,7 @@ fn resources(devices: &Devices, reading: Reading) -> Resources<'_> {
 /// The options of [`Operations::normalize`].
 ///
 /// A constructor says which range of values is scaled: [`new`](Normalize::new), [`clip`](Normalize::clip),
-/// [`range`](Normalize::range) or [`window`](Normalize::window). Options without a method here, such as `--ignore` and `--nan`,
+/// [`range`](Normalize::range), [`window`](Normalize::window), [`zscale`](Normalize::zscale) or [`stf`](Normalize::stf). Options without a method here, such as `--ignore` and `--nan`,
 /// can be parsed: `"normalize --ignore 0".parse::<Operations>()`.
 #[derive(Clone, Debug, Default)]
 pub struct Normalize {
@@ -436,6 +437,33 @@ impl Normalize {
         Ok(Normalize::of_range(window.map_err(Error::argument)?.into()))
     }
 
+    /// The range of astropy's `ZScaleInterval`, measured in each page.
+    pub fn zscale() -> Normalize {
+        Normalize::of_range(InputRange::Zscale)
+    }
+
+    /// The range and the curve of Siril's and PixInsight's autostretch, which show the background of an astronomical image as a
+    /// quarter of the full brightness. Another [`curve`](Normalize::curve) is refused when it is run.
+    pub fn stf() -> Normalize {
+        Normalize::of_range(InputRange::Stf)
+    }
+
+    /// Changes values by a curve after they are scaled to 0…1 and before they are scaled to the output range. The CPU runs it.
+    ///
+    /// ```
+    /// use gpuimg::{Curve, Device, Image, Normalize, Operations};
+    ///
+    /// let image = Image::new(3, 1, 1, vec![0u16, 1, 4])?;
+    /// let brighter = Operations::new().normalize(Normalize::new().curve(Curve::gamma(2.0)?));
+    /// let result = brighter.run(image, &Device::cpu())?;
+    /// assert_eq!(result.to_vec::<u16>()?, [0, 32768, 65535]);
+    /// # Ok::<(), gpuimg::Error>(())
+    /// ```
+    pub fn curve(mut self, curve: Curve) -> Normalize {
+        self.options.curve = Some(curve.0);
+        self
+    }
+
     fn of_range(range: InputRange) -> Normalize {
         let mut normalize = Normalize::default();
         normalize.options.range = Some(range);
@@ -475,6 +503,49 @@ impl Normalize {
     pub fn undo(mut self) -> Normalize {
         self.options.undo = true;
         self
+    }
+}
+
+/// A curve for [`Normalize::curve`], from 0…1 to 0…1. Results are correctly rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Curve(normalize::Curve);
+
+impl Curve {
+    /// x^(1/`gamma`): more than 1 brightens dark values.
+    ///
+    /// # Errors
+    /// Numbers outside of 0.01 to 100, or with more than 6 decimals.
+    pub fn gamma(gamma: f64) -> Result<Curve> {
+        format!("gamma:{gamma}").parse()
+    }
+
+    /// asinh(x/`softening`)/asinh(1/`softening`): nearly linear below `softening`, and logarithmic above it.
+    ///
+    /// # Errors
+    /// Numbers outside of 0.000001 to 1000, or with more than 6 decimals.
+    pub fn asinh(softening: f64) -> Result<Curve> {
+        format!("asinh:{softening}").parse()
+    }
+
+    /// ln(1000x + 1)/ln(1001).
+    pub fn log() -> Curve {
+        Curve(normalize::Curve::Log)
+    }
+}
+
+/// Parses the text that `--curve` takes: `gamma:2.2`, `asinh`, `asinh:0.1` or `log`.
+impl FromStr for Curve {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Curve> {
+        text.parse().map(Curve).map_err(Error::argument)
+    }
+}
+
+/// The text that `--curve` takes.
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
