@@ -1,6 +1,7 @@
 //! Many files: folders, lists and shards of them, on all cores and GPUs. A bad file is
 //! reported and the others are processed; a later run can skip finished files.
 
+pub(crate) mod about;
 pub(crate) mod claims;
 pub(crate) mod conversion;
 pub(crate) mod folder;
@@ -20,6 +21,7 @@ pub(crate) mod project;
 pub(crate) mod report;
 mod run;
 pub(crate) mod shard;
+pub(crate) mod sheet;
 mod tally;
 pub(crate) mod watch;
 mod workers;

@@ -1,4 +1,4 @@
-//! The page of `info --html`: what is on it, and that names cannot change it.
+//! The pages of `info --html` and `--report x.html`: what is on them, and that names cannot change them.
 
 use crate::support::{Kind, Run, folder, image, placed, run};
 use gpuimg::internals::image::{Depth, Image};
@@ -203,5 +203,100 @@ fn a_page_that_cannot_be_written_was_refused_after_all_images() {
     ] {
         let done = run(root.path(), &["info", "in", "--html", page], &[]);
         assert_eq!((done.code, done.stderr), (1, format!("gpuimg: {words}\n")));
+    }
+}
+
+/// The page of a run with these words, and how it ended.
+fn report(root: &Path, words: &[&str]) -> (String, Run) {
+    let done = run(root, &[words, &["--report", "r.html"]].concat(), &[]);
+    let page = fs::read_to_string(root.join("r.html")).unwrap_or_default();
+    (page, done)
+}
+
+/// Results are on the page with their status; a file that failed has its error.
+#[test]
+fn a_report_is_a_page_about_the_results() {
+    let root = folder(&[
+        ("in/a.pgm", &pgm(&[0, 100, 200, 300])),
+        ("in/bad.png", b"\x89PNG\r\n\x1a\n damaged"),
+        ("in/<b>.pgm", &pgm(&[5, 5])),
+    ]);
+    let words = ["normalize", "in", "out", "--range", "0:300"];
+    let (page, done) = report(root.path(), &words);
+    assert_eq!(done.code, 1);
+    assert!(page.starts_with("<!DOCTYPE html>\n<!-- gpuimg --report -->"));
+    assert!(
+        page.contains("<p>3 files, 2 done, 1 failed, 2 with warnings.</p>"),
+        "{page}"
+    );
+    let mut status = attributes(&page, "name")
+        .into_iter()
+        .zip(attributes(&page, "status"))
+        .collect::<Vec<_>>();
+    status.sort();
+    let pair = |name: &str, status: &str| (Some(name.to_string()), Some(status.to_string()));
+    assert_eq!(
+        status,
+        [
+            pair("in/bad.png", "failed"),
+            pair("out/&lt;b&gt;.pgm", "done"),
+            pair("out/a.pgm", "done"),
+        ]
+    );
+    // The values are those of the results: 0, 21845, 43690, 65535.
+    let maxima = attributes(&page, "max");
+    assert!(maxima.contains(&Some("65535".into())) && maxima.contains(&Some("1092".into())));
+    assert!(page.contains("done from in/a.pgm in "));
+    assert!(page.contains("failed: cannot read in/bad.png: "));
+    assert_eq!(page.matches("src=\"data:image/jpeg;base64,").count(), 2);
+    assert_eq!(attributes(&page, "seconds").iter().flatten().count(), 3);
+    for word in ["http:", "https:", "@import", "url("] {
+        assert!(!page.contains(word), "{word}");
+    }
+    // The next page replaces it.
+    let (page, done) = report(
+        root.path(),
+        &["normalize", "in", "out", "--range", "0:300", "--resume"],
+    );
+    assert_eq!(done.code, 1);
+    assert!(page.contains("1 failed, 2 skipped"), "{page}");
+}
+
+/// Numbers have no result, so the inputs are on the page, decoded with the options of the run. A result that cannot be decoded has
+/// its status.
+#[test]
+fn a_report_of_numbers_shows_the_inputs() {
+    let root = folder(&[("a.bin", &[1, 2, 3, 4]), ("in/a.pgm", &pgm(&[1, 2]))]);
+    let (page, done) = report(root.path(), &["sum", "a.bin", "--raw", "2x2:u8"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(attributes(&page, "name"), some(&["a.bin"]));
+    assert_eq!(attributes(&page, "max"), some(&["4"]));
+    let (page, done) = report(
+        root.path(),
+        &["convert", "in", "out", "--format", "raw", "-q"],
+    );
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(attributes(&page, "status"), some(&["done"]));
+    assert!(page.contains("cannot be shown: "));
+}
+
+#[test]
+fn a_report_replaces_only_a_report() {
+    let root = folder(&[
+        ("in/a.pgm", &pgm(&[1, 2])),
+        ("r.html", b"<!DOCTYPE html>mine"),
+    ]);
+    for more in [&[][..], &["--overwrite"], &["--dry-run"]] {
+        let (page, done) = report(
+            root.path(),
+            &[&["flip", "h", "in", "out"][..], more].concat(),
+        );
+        assert_eq!(done.code, 1);
+        let words = "it exists but is not a page of --report: choose another name";
+        // A dry run prints what would fail on standard output.
+        let told = [&*done.stdout, &*done.stderr].concat();
+        assert!(told.contains(words), "{told}");
+        assert_eq!(page, "<!DOCTYPE html>mine");
+        assert!(!root.path().join("out/a.pgm").exists());
     }
 }

@@ -34,7 +34,7 @@ pub struct Options {
     #[arg(long, value_name = "SIZE", value_parser = memory_budget::limit, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
-    /// Append one line of JSON per file to FILE; - is standard output
+    /// Append one line of JSON per file to FILE; - is standard output. A FILE that ends in .html becomes a page with a picture of each result, its status and warnings
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub report: Option<PathBuf>,
 

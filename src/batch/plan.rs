@@ -4,7 +4,8 @@
 use super::journal::{Past, Sight, Verdict};
 use super::naming::Naming;
 use super::progress::Progress;
-use super::report::is_report;
+use super::report::{is_page, is_report};
+use super::sheet;
 use super::{Batch, Item, format_of};
 use crate::engine::{Destination, NamedSource, Resources, largest_page, plan_file};
 use crate::formats::png::Mode;
@@ -166,6 +167,9 @@ impl Batch<'_, '_> {
         let Some(path) = &self.options.report else {
             return Ok(());
         };
+        if is_page(path) {
+            return sheet::REPORT.check(path);
+        }
         let overwrite = self.template.is_some_and(|template| template.overwrite);
         let goes_on = overwrite || self.options.resume || is_report(path);
         // Reports may be written into the output folder.

@@ -1,9 +1,12 @@
 //! `--report`: one JSON object a line for every file of a batch. A report that exists is appended to, as
-//! a log is, and with `--overwrite` replaced; another file is not touched.
+//! a log is, and with `--overwrite` replaced; another file is not touched. A report whose name ends in `.html` is a page
+//! (`sheet`), which is written at the end.
 
 use super::item::Item;
 use super::lineage::Lineage;
+use super::sheet::{self, FAILED, FileRecord, Sheet};
 use crate::engine::{Digests, Done, PageResult, Warning};
+use crate::formats::Reading;
 use crate::image::number::Number;
 use crate::os::console;
 use crate::os::fault::{self, Kind, Reads};
@@ -17,7 +20,7 @@ use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the JSON objects.
@@ -43,6 +46,27 @@ pub enum FileOutcome {
     Failed(anyhow::Error),
 }
 
+impl FileOutcome {
+    /// The status of the file in a report.
+    fn status(&self) -> &'static str {
+        match self {
+            FileOutcome::Skipped => "skipped",
+            FileOutcome::Failed(_) => FAILED,
+            FileOutcome::Done(done) if done.damage.is_some() => "damaged",
+            FileOutcome::Done(_) => "done",
+        }
+    }
+
+    /// The reason of a failure, or the place of the damage.
+    fn error(&self) -> Option<String> {
+        match self {
+            FileOutcome::Skipped => None,
+            FileOutcome::Failed(error) => Some(format!("{error:#}")),
+            FileOutcome::Done(done) => done.damage.clone(),
+        }
+    }
+}
+
 /// An open report.
 #[derive(Debug)]
 pub struct Report {
@@ -55,6 +79,8 @@ enum Sink {
     File(File),
     /// Standard output.
     Output,
+    /// A page, and the files that will be on it.
+    Page(PathBuf, Vec<FileRecord>),
 }
 
 impl Report {
@@ -67,14 +93,32 @@ impl Report {
 
     /// Adds the line of a file that took `time`.
     pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: FileTime) -> Result<()> {
+        if let Sink::Page(_, records) = &mut self.to {
+            records.push(record(item, outcome, time));
+            return Ok(());
+        }
         let line = Line::new(item, outcome, time, &self.lineage);
         let line = serde_json::to_string(&line)? + "\n";
         let written = match &mut self.to {
             Sink::File(file) => fault::point(Kind::Write, Path::new("--report"))
                 .and_then(|()| file.write_all(line.as_bytes())),
             Sink::Output => console::output_bytes(console::printable_lines(&line).as_bytes()),
+            Sink::Page(..) => Ok(()),
         };
         written.map_err(plain).context("cannot write the report")
+    }
+
+    /// Writes the page, if the report is one. Results are read again for it; `reading` says how inputs are read.
+    ///
+    /// # Errors
+    /// A page that cannot be written.
+    pub fn finish(self, reading: &Reading) -> Result<()> {
+        match self.to {
+            Sink::Page(path, records) => {
+                Sheet::of_run(records, reading).write(&sheet::REPORT, &path)
+            }
+            Sink::File(_) | Sink::Output => Ok(()),
+        }
     }
 }
 
@@ -82,6 +126,10 @@ impl Sink {
     fn open(path: &Path, append: bool, overwrite: bool) -> Result<Sink> {
         if path == Path::new("-") {
             return Ok(Sink::Output);
+        }
+        if is_page(path) {
+            sheet::REPORT.check(path)?;
+            return Ok(Sink::Page(path.into(), Vec::new()));
         }
         let open = || -> Result<File> {
             if fault::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
@@ -118,6 +166,31 @@ impl Sink {
         });
         let file = opened.with_context(|| format!("cannot write {}", path.shown()))?;
         Ok(Sink::File(file))
+    }
+}
+
+/// Whether a report with this name is a page.
+pub fn is_page(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
+}
+
+/// What the page says of a file.
+fn record(item: &Item, outcome: &FileOutcome, time: FileTime) -> FileRecord {
+    let warnings = match outcome {
+        FileOutcome::Done(done) => &done.warnings[..],
+        FileOutcome::Skipped | FileOutcome::Failed(_) => &[],
+    };
+    FileRecord {
+        input: item.input.clone(),
+        output: item.output.clone(),
+        status: outcome.status(),
+        seconds: time.work.as_secs_f64(),
+        error: outcome.error(),
+        warnings: warnings
+            .iter()
+            .map(|warning| warning.text.clone())
+            .collect(),
     }
 }
 
@@ -188,7 +261,7 @@ struct Line<'a> {
     /// Seconds from the moment when the input was whole, of a watch.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency: Option<f64>,
-    status: Status,
+    status: &'static str,
     #[serde(flatten)]
     lineage: &'a Lineage,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,15 +275,6 @@ struct Line<'a> {
     error: Option<String>,
     #[serde(flatten)]
     image: Option<ImageRecord<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Done,
-    Damaged,
-    Skipped,
-    Failed,
 }
 
 /// The fields of a processed file: the shape of its first page, then of every page.
@@ -281,16 +345,9 @@ impl<'a> Line<'a> {
             samples: samples_sha256,
             output: output_sha256,
         } = digests;
-        let (status, error, image) = match outcome {
-            FileOutcome::Skipped => (Status::Skipped, None, None),
-            FileOutcome::Failed(error) => (Status::Failed, Some(format!("{error:#}")), None),
-            FileOutcome::Done(done) => {
-                let status = match done.damage {
-                    None => Status::Done,
-                    Some(_) => Status::Damaged,
-                };
-                (status, done.damage.clone(), Some(ImageRecord::new(done)))
-            }
+        let image = match outcome {
+            FileOutcome::Skipped | FileOutcome::Failed(_) => None,
+            FileOutcome::Done(done) => Some(ImageRecord::new(done)),
         };
         Line {
             schema: SCHEMA,
@@ -300,12 +357,12 @@ impl<'a> Line<'a> {
             output_hex: item.output.as_deref().and_then(name::hex),
             seconds: time.work.as_secs_f64(),
             latency: time.latency.map(|latency| latency.as_secs_f64()),
-            status,
+            status: outcome.status(),
             lineage,
             input_sha256,
             samples_sha256,
             output_sha256,
-            error,
+            error: outcome.error(),
             image,
         }
     }

@@ -105,6 +105,7 @@ impl Batch<'_, '_> {
             Some(error) => return Err(error),
             None => {}
         }
+        tally.finish_report(&self.common.reading)?;
         let (outcome, times) = (tally.outcome(), tally.times);
         let skipped = times.files.skipped;
         if self.names_failures {

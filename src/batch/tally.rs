@@ -3,6 +3,7 @@
 use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
 use crate::engine::Done;
+use crate::formats::Reading;
 use crate::gpu;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
@@ -112,6 +113,15 @@ impl<'a, S: Screen> Tally<'a, S> {
             FileOutcome::Failed(error) if error.is::<gpu::Unusable>() => Err(error),
             outcome => recorded.map(|()| outcome),
         }
+    }
+
+    /// Completes the report.
+    ///
+    /// # Errors
+    /// A page that cannot be written.
+    pub fn finish_report(&mut self, reading: &Reading) -> Result<()> {
+        let report = self.report.take();
+        report.map_or(Ok(()), |report| report.finish(reading))
     }
 
     fn time(&mut self, item: &Item, done: &Done) {

@@ -162,6 +162,7 @@ impl Batch<'_, '_> {
         if let Some(error) = fatal {
             return Err(error);
         }
+        tally.finish_report(&self.common.reading)?;
         let (outcome, times) = (tally.outcome(), tally.times);
         let watched = Watched {
             latencies: status.latencies(),

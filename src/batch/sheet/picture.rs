@@ -1,0 +1,109 @@
+//! The small picture of an image, as a data URL.
+
+use crate::engine::{Destination, MemoryJob, Resources};
+use crate::formats::memory::Page;
+use crate::formats::{self, Format, Reading};
+use crate::gpu::{Choice, Devices};
+use crate::image::metadata::Metadata;
+use crate::image::{Depth, Image};
+use crate::ops::normalize::Preview;
+use crate::ops::{Operation, Verb};
+use anyhow::{Context, Result, anyhow};
+use std::path::Path;
+
+/// The longer side of a picture, in pixels.
+const PICTURE: &str = "160";
+
+/// A picture with the contrast of `preview`, as a data URL: a JPEG, or a PNG if there is alpha.
+pub fn picture(path: &Path, image: Image, metadata: Metadata, reading: &Reading) -> Result<String> {
+    let format: &Format = if image.shape().has_alpha() {
+        &formats::png::FORMAT
+    } else {
+        &formats::jpeg::FORMAT
+    };
+    let devices = Devices::new(Choice::Cpu);
+    let resources = Resources {
+        devices: &devices,
+        budget: None,
+        reading: *reading,
+        require_regular_file: false,
+        gpu_times: false,
+    };
+    let destination = Destination {
+        path: path.into(),
+        folder: None,
+        format: formats::FORMATS
+            .iter()
+            .find(|known| **known == format)
+            .copied(),
+        options: formats::Options::default(),
+        overwrite: false,
+        sync: false,
+        depth: Some(Depth::Eight),
+        auto_orient: false,
+        fit: Some(PICTURE.parse().map_err(|error: String| anyhow!(error))?),
+        low_memory: false,
+    };
+    let preview = Preview::default().operation();
+    let ops: [&dyn Operation; 1] = [&*preview];
+    let job = MemoryJob {
+        ops: &ops,
+        name: path,
+        destination: Some(&destination),
+        resources: &resources,
+    };
+    let page = Page {
+        image,
+        // Whatever the file says of its pixels besides their values is not for the picture.
+        metadata: Metadata {
+            signed: metadata.signed,
+            alpha: metadata.alpha,
+            maxval: metadata.maxval,
+            ..Metadata::default()
+        },
+        metadata_bytes: 0,
+        described: 1,
+    };
+    let (bytes, _) = job.to_bytes(vec![page]).context("there is no picture")?;
+    Ok(format!(
+        "data:image/{};base64,{}",
+        format.id,
+        base64(&bytes)
+    ))
+}
+
+/// Bytes as base 64 (RFC 4648, section 4).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+        let number = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for i in 0..4 {
+            let digit = DIGITS[(number >> (18 - 6 * i)) as usize & 63];
+            text.push(if i > group.len() { '=' } else { digit.into() });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of RFC 4648, section 10.
+    #[test]
+    fn base_64_of_the_standard() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg=="),
+            (b"fooba", "Zm9vYmE="),
+            (b"foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes), text);
+        }
+    }
+}
