@@ -160,6 +160,19 @@ impl Default for Reading {
     }
 }
 
+/// The addresses of the images in a file, each of which is an input of its own, as `scan.h5:/entry/data`; `None` if files of
+/// its format have no addresses, or if the source has an address itself.
+///
+/// # Errors
+/// A file that cannot be read, is damaged, or is not supported.
+pub fn addresses(source: &Source) -> Result<Option<Vec<String>>> {
+    if source.address().is_some() || source.is_store() {
+        return Ok(None);
+    }
+    let addresses = format::of_content(source)?.addresses;
+    addresses.map(|addresses| addresses(source)).transpose()
+}
+
 /// Decodes the first page of an image file of any format.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //! only when it is complete. Both can be used from many threads, and measure the time of their
 //! system calls, so that `--stats` can separate reading from decoding.
 
+mod address;
 pub mod console;
 pub(crate) mod count;
 mod digest;
@@ -32,6 +33,7 @@ mod unfinished;
 mod utc;
 
 pub use crate::os::reason::{is_absence, reason};
+pub use address::{as_file_name, file_of};
 pub use digest::Digest;
 pub use durable::{make_folder, make_folder_below, parent, sync_folder};
 pub use frames::from_stdin as frames_from_stdin;

@@ -75,7 +75,7 @@ impl Conversion {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
             // A named output is replaced on purpose.
-            let is_found = |item: &&Item| item.listed && same_file(&item.input, output);
+            let is_found = |item: &&Item| item.listed && same_file(item.file(), output);
             if output.exists()
                 && let Some(item) = items.items.iter().find(is_found)
             {

@@ -6,7 +6,7 @@ use super::shard::Shard;
 use crate::formats::Reading;
 use crate::os::fault::{self, Reads};
 use crate::os::name::Shown;
-use crate::os::{is_store_name, reason};
+use crate::os::{as_file_name, is_store_name, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -55,7 +55,7 @@ pub fn collect(
         if fault::metadata(path).is_ok_and(|about| about.is_dir()) && !is_store_name(path) {
             folder::walk(path, &filter, results, &mut found);
         } else {
-            let key = match path.file_name() {
+            let key = match as_file_name(path).file_name() {
                 Some(name) if name != "-" => name.into(),
                 _ => PathBuf::from("stdin"),
             };
@@ -112,15 +112,19 @@ fn listed_item(name: Vec<u8>) -> Item {
     };
     // A relative name keeps its folders in the output; for a name that leads elsewhere only the
     // last part is kept.
-    let inside = path
+    let named = as_file_name(&path);
+    let inside = named
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let key = if inside {
-        path.components()
+        named
+            .components()
             .filter(|part| *part != Component::CurDir)
             .collect()
     } else {
-        path.file_name().map_or_else(|| path.clone(), PathBuf::from)
+        named
+            .file_name()
+            .map_or_else(|| named.to_path_buf(), PathBuf::from)
     };
     Item::listed(path, key)
 }

@@ -3,7 +3,7 @@
 use super::shard::WholeSet;
 use crate::engine::Digests;
 use crate::os::name::Shown;
-use crate::os::{Passes, Source, fault, is_absence, reason};
+use crate::os::{Passes, Source, fault, file_of, is_absence, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -134,7 +134,7 @@ impl Items {
     /// Whether there can be results: no folder is created if all inputs are missing. A shard may be
     /// empty.
     pub fn has_any(&self) -> bool {
-        let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
+        let there = |item: &Item| item.input == Path::new("-") || item.file().exists();
         match self.items.as_slice() {
             [] => self.unread.is_empty(),
             items => items.iter().any(there),
@@ -201,6 +201,11 @@ impl Item {
         }
     }
 
+    /// The path of its file: the input without the address of an image in the file.
+    pub fn file(&self) -> &Path {
+        file_of(&self.input)
+    }
+
     /// Opens it, as a regular file unless it was a stream from the start.
     ///
     /// # Errors
@@ -218,7 +223,7 @@ impl Item {
     /// # Errors
     /// The length cannot be determined.
     fn length(&self) -> Result<u64> {
-        match fault::metadata(&self.input) {
+        match fault::metadata(self.file()) {
             Ok(about) => Ok(about.len()),
             Err(error) if is_absence(&error) => Ok(0),
             Err(error) => Err(anyhow!(reason(&error)))
@@ -229,7 +234,7 @@ impl Item {
     /// Whether it can be read only once: standard input, a pipe or a device.
     pub fn is_stream(&self) -> bool {
         let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
-        self.input == Path::new("-") || fault::metadata(&self.input).is_ok_and(stream)
+        self.input == Path::new("-") || fault::metadata(self.file()).is_ok_and(stream)
     }
 }
 

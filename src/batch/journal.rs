@@ -98,7 +98,7 @@ pub struct Sight {
 impl Sight {
     /// Looks up the files of an item.
     pub fn inspect(item: &Item) -> Sight {
-        let input = FileState::at(&item.input);
+        let input = FileState::at(item.file());
         let Some(path) = item.output.as_deref() else {
             return Sight {
                 input,
@@ -108,7 +108,7 @@ impl Sight {
         };
         let output = Identity::at(path);
         // Most outputs do not exist, and so are not the input.
-        let in_place = output.is_some() && same_file(&item.input, path);
+        let in_place = output.is_some() && same_file(item.file(), path);
         // One file is looked up once: between two look-ups another run could replace it.
         let output = if in_place {
             input.map(|input| input.identity)

@@ -167,7 +167,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         }
     }
     if replaces {
-        let inputs = each(items, |item| followed(&item.input));
+        let inputs = each(items, |item| followed(item.file()));
         for (item, path) in items.iter().zip(&inputs) {
             match taken.get(&folders.resolve(path).0) {
                 Some(other) if !std::ptr::eq(*other, item) => bail!(
@@ -258,7 +258,7 @@ fn clash<'o, 'r>(
 /// # Errors
 /// Names the file.
 pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
-    let inputs = items.par_iter().map(|item| &*item.input);
+    let inputs = items.par_iter().map(Item::file);
     let outputs = items.par_iter().filter_map(|item| item.output.as_deref());
     let others = others.par_iter().copied();
     let (role, (_, other)) = if let Some(pair) = clash(&[path], inputs) {

@@ -191,7 +191,7 @@ impl Batch<'_, '_> {
         };
         // No folder is created for a missing input.
         if item.input != Path::new("-") && sight.input.is_none() {
-            fault::metadata(&item.input)
+            fault::metadata(item.file())
                 .map_err(plain)
                 .with_context(|| Failure::new("read", &item.input))?;
         }

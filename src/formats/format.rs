@@ -44,6 +44,8 @@ pub struct Format {
     pub decoder: fn(&Source, bool) -> Result<Box<dyn Decoder + '_>>,
     /// Creates an encoder, as `create_encoder` does; `None` if the format is only read.
     pub encoder: Option<NewEncoder>,
+    /// Lists the addresses of the images in a file; `None` if the files of this format have no addresses.
+    pub addresses: Option<ListAddresses>,
     /// Refuses a file name that would be untrue of an image of this shape.
     pub check_name: fn(&Path, &Shape) -> Result<()>,
     /// Converts another format's metadata (the third argument) to this format's own. Calls the fourth
@@ -59,6 +61,9 @@ pub struct Format {
 /// Creates an encoder for these pages.
 pub type NewEncoder =
     for<'a> fn(&'a Target, &Options, &[PageSurvey]) -> Result<Box<dyn Encoder + 'a>>;
+
+/// Lists the addresses of the images in a file.
+pub type ListAddresses = fn(&Source) -> Result<Vec<String>>;
 
 /// The size of a page, known before its pixels are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +97,7 @@ impl Format {
         sniff: |_| false,
         decoder: |_, _| bail!("it has no decoder"),
         encoder: None,
+        addresses: None,
         check_name: |_, _| Ok(()),
         convert_metadata: |_, own, leave_out| {
             own.names().into_iter().for_each(leave_out);

@@ -188,6 +188,13 @@ impl<'a> Reader<'a> {
                 (format, (format.decoder)(source, reading.keep_going)?)
             }
         };
+        if let Some(address) = source.address() {
+            ensure!(
+                format.addresses.is_some(),
+                "{} files have no datasets: leave :{address} out of its name",
+                format.name
+            );
+        }
         let levels = decoder.levels();
         ensure!(
             reading.level < levels,

@@ -1,6 +1,7 @@
 //! Inputs: a file that is read at any offset, all of a pipe, or a Zarr store. The bytes of a store are those of the file that
 //! describes it; its other files are read as members.
 
+use super::address;
 use super::digest::{Blocks, Digest};
 use super::durable::parent;
 use super::fault::{self, Kind, Reads};
@@ -34,14 +35,16 @@ pub struct Source {
     beside: Mutex<Vec<(String, Arc<Opened>)>>,
     /// The folder of a store.
     store: Option<Store>,
+    /// The address of an image in the file, as `/entry/data`, if the path has one.
+    address: Option<String>,
     /// Bytes and time of reading so far.
-    pub traffic: Traffic,
+    pub traffic: Arc<Traffic>,
 }
 
 #[derive(Debug)]
 enum Data {
     File(Arc<Opened>),
-    Memory(Vec<u8>),
+    Memory(Arc<Vec<u8>>),
 }
 
 /// The folder of a store.
@@ -128,6 +131,13 @@ impl Source {
     }
 
     fn open_regular(path: &Path, pipe: bool) -> Result<Source> {
+        if let Some((file, address)) = address::split(path) {
+            let address = address.to_str().context("its address is not UTF-8")?;
+            return Ok(Source {
+                address: Some(address.into()),
+                ..Source::open_regular(file, false)?
+            });
+        }
         let check = |about: &fs::Metadata| {
             let kind = about.file_type();
             ensure!(!kind.is_dir(), "it is a directory");
@@ -260,7 +270,8 @@ impl Source {
             failure: Arc::default(),
             beside: Mutex::default(),
             store: None,
-            traffic: Traffic::default(),
+            address: None,
+            traffic: Arc::default(),
         }
     }
 
@@ -343,11 +354,41 @@ impl Source {
     pub fn memory(bytes: Vec<u8>) -> Source {
         Source {
             len: bytes.len() as u64,
-            data: Data::Memory(bytes),
+            data: Data::Memory(Arc::new(bytes)),
             failure: Arc::default(),
             beside: Mutex::default(),
             store: None,
-            traffic: Traffic::default(),
+            address: None,
+            traffic: Arc::default(),
+        }
+    }
+
+    /// The address of an image in the file, as `/entry/data`; `None` stands for the only or the default image.
+    pub fn address(&self) -> Option<&str> {
+        self.address.as_deref()
+    }
+
+    /// The same file, with the address of an image in it.
+    pub fn at(&self, address: &str) -> Source {
+        Source {
+            address: Some(address.into()),
+            ..self.share()
+        }
+    }
+
+    /// The same file for a library that keeps it: reads are counted, and failures are recorded, as those of this source.
+    pub fn share(&self) -> Source {
+        Source {
+            data: match &self.data {
+                Data::File(opened) => Data::File(opened.clone()),
+                Data::Memory(bytes) => Data::Memory(bytes.clone()),
+            },
+            len: self.len,
+            failure: self.failure.clone(),
+            beside: Mutex::default(),
+            store: None,
+            address: self.address.clone(),
+            traffic: self.traffic.clone(),
         }
     }
 
@@ -440,7 +481,7 @@ impl Source {
     /// A source of bytes that were read before.
     pub(super) fn drained(bytes: Vec<u8>, traffic: Traffic) -> Source {
         Source {
-            traffic,
+            traffic: Arc::new(traffic),
             ..Source::memory(bytes)
         }
     }

@@ -8,7 +8,7 @@ use crate::batch::sheet::{self, Sheet};
 use crate::cli::print_error;
 use crate::engine::options::Common;
 use crate::engine::{NamedSource, Resources, process_source};
-use crate::formats::Reading;
+use crate::formats::{self, Reading};
 use crate::gpu::{Choice, Devices};
 use crate::image::number::Number;
 use crate::ops::sum::Sum;
@@ -43,12 +43,14 @@ pub fn run(
         outcome = Outcome::SomeFailed;
     }
     for item in &found.items {
-        match describe(item, range, common) {
-            Ok(about) if json => console::print(&about.json(&item.input).to_string())?,
-            Ok(about) => console::print(&about.line(&item.input))?,
-            Err(error) => {
-                print_error(&error);
-                outcome = Outcome::SomeFailed;
+        for described in describe(item, range, common) {
+            match described {
+                Ok((name, about)) if json => console::print(&about.json(&name).to_string())?,
+                Ok((name, about)) => console::print(&about.line(&name))?,
+                Err(error) => {
+                    print_error(&error);
+                    outcome = Outcome::SomeFailed;
+                }
             }
         }
     }
@@ -80,18 +82,52 @@ fn sheet(found: &Items, path: &Path, reading: &Reading) -> Result<Outcome> {
     })
 }
 
+/// The names of the images of an input and what they are, or the errors, which have the name of the input. A file whose images
+/// have addresses is described by all of them.
+fn describe(item: &Item, range: bool, common: &Common) -> Vec<Result<(PathBuf, About)>> {
+    let open = || -> Result<_> {
+        let source = item.source()?;
+        let addresses = match common.reading.raw {
+            Some(_) => None,
+            None => formats::addresses(&source)?,
+        };
+        Ok((source, addresses))
+    };
+    let (source, addresses) = match open() {
+        Ok(opened) => opened,
+        Err(error) => return vec![Err(error).with_context(|| cannot_read(&item.input))],
+    };
+    let Some(addresses) = addresses else {
+        return vec![describe_image(&item.input, &source, range, common)];
+    };
+    let image = |address: &String| {
+        let mut name = item.input.clone().into_os_string();
+        name.push(":");
+        name.push(address);
+        describe_image(&PathBuf::from(name), &source.at(address), range, common)
+    };
+    addresses.iter().map(image).collect()
+}
+
 /// What an image is, with `range` also the range of its values.
 ///
 /// # Errors
 /// A file that cannot be read, with its name.
-fn describe(item: &Item, range: bool, common: &Common) -> Result<About> {
-    let cannot_read = || format!("cannot read {}", item.input.shown());
-    let source = item.source().with_context(cannot_read)?;
-    let mut about = About::read(&source, &common.reading).with_context(cannot_read)?;
+fn describe_image(
+    name: &Path,
+    source: &Source,
+    range: bool,
+    common: &Common,
+) -> Result<(PathBuf, About)> {
+    let mut about = About::read(source, &common.reading).with_context(|| cannot_read(name))?;
     if range {
-        about.range = range_of_all_pages(&item.input, &source, common)?;
+        about.range = range_of_all_pages(name, source, common)?;
     }
-    Ok(about)
+    Ok((name.into(), about))
+}
+
+fn cannot_read(name: &Path) -> String {
+    format!("cannot read {}", name.shown())
 }
 
 /// The smallest and the largest value of all pages, without alpha and without values that are not finite; `None` if there are

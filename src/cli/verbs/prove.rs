@@ -23,7 +23,7 @@ use crate::os::console;
 use crate::os::count::plural;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
-use crate::os::{TemporaryFolder, fault, is_absence};
+use crate::os::{TemporaryFolder, fault, file_of, is_absence};
 use crate::verify;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{CommandFactory, FromArgMatches};
@@ -120,7 +120,7 @@ fn check(claim: &Claim, max_pixels: u64) -> Option<Verdict> {
         Err(error) => return Some(Verdict::Different(format!("it cannot be read: {error:#}"))),
     }
     let input = claim.input.shown();
-    if fault::metadata(&claim.input).is_err_and(|error| is_absence(&error)) {
+    if fault::metadata(file_of(&claim.input)).is_err_and(|error| is_absence(&error)) {
         return Some(Verdict::Different(format!("its input {input} is missing")));
     }
     match of_file(&claim.input) {
