@@ -54,6 +54,8 @@ WITHIN = {
 }
 # Crates without a text of their own, and the crate of the same project and licence that has it.
 OF_PROJECT = {"pulp-wasm-simd-flag": "pulp", "zune-inflate": "zune-core"}
+# Crates whose project publishes no text, taken under the Apache licence, whose text is the same for all: that of this crate.
+APACHE = {"hdf5-core": "anyhow", "hdf5-reader": "anyhow"}
 # The other of two licences to choose from, for a folder named above.
 NOT_CHOSEN = {"zstd-sys": ["zstd/COPYING"]}
 # What is not compiled in: a Python package in the crate's repository.
@@ -141,20 +143,26 @@ def chosen(expression):
     return None if position != len(tokens) else result
 
 
+def text_of(package, license):
+    """The text of one licence in a crate."""
+    folder = Path(package["manifest_path"]).parent
+    prefix, known_by = LICENSES[license]
+    files = sorted(path for path in folder.iterdir() if path.name.upper().startswith(prefix))
+    if not files:
+        files = sorted(path for path in folder.iterdir() if path.name.upper().split(".")[0] in ("LICENSE", "LICENCE", "COPYING"))
+    matching = [text for text in map(read, files) if known_by in " ".join(text.split())]
+    if not matching:
+        stop(f"{package['name']} {package['version']} has no text of its licence {license}: add where it is to this script")
+    return matching[0]
+
+
 def texts_of(package):
     """The licence texts of a crate, of the licences chosen and of what it holds in folders."""
     name, folder = package["name"], Path(package["manifest_path"]).parent
     who = f"{name} {package['version']}"
     licenses = chosen(package["license"] or "") or stop(f"{who} is under {package['license']!r}, which deny.toml does not allow")
     for license in licenses:
-        prefix, known_by = LICENSES[license]
-        files = sorted(path for path in folder.iterdir() if path.name.upper().startswith(prefix))
-        if not files:
-            files = sorted(path for path in folder.iterdir() if path.name.upper().split(".")[0] in ("LICENSE", "LICENCE", "COPYING"))
-        matching = [text for text in map(read, files) if known_by in " ".join(text.split())]
-        if not matching:
-            stop(f"{who} has no text of its licence {license}: add where it is to this script")
-        yield matching[0]
+        yield text_of(package, license)
     expected = WITHIN.get(name, []) + NOT_CHOSEN.get(name, []) + NOT_COMPILED.get(name, [])
     for path in sorted(folder.rglob("*")):
         inner = str(path.relative_to(folder))
@@ -173,9 +181,9 @@ def licenses_text(workspace):
     known = packages(workspace)
     sharing = {}
     for crate in linked(workspace):
-        project = OF_PROJECT.get(crate[0])
-        holder = next((other for other in known if other[0] == project), crate)
-        for text in texts_of(known[holder]):
+        other = OF_PROJECT.get(crate[0]) or APACHE.get(crate[0])
+        holder = known[next((package for package in known if package[0] == other), crate)]
+        for text in [text_of(holder, "Apache-2.0")] if crate[0] in APACHE else texts_of(holder):
             # Copies that differ in their line breaks only are one text.
             sharing.setdefault(" ".join(text.split()), (text, []))[1].append(" ".join(crate))
     own = (ROOT / "LICENSE").read_text().strip()

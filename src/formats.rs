@@ -15,6 +15,8 @@ pub mod foreign;
 pub mod format;
 pub mod gif;
 pub mod gpu;
+#[cfg(feature = "hdf5")]
+pub mod hdf5;
 pub mod hdr;
 pub mod headerless;
 pub mod item;
@@ -70,6 +72,8 @@ pub static FORMATS: &[&Format] = &[
     &metaimage::FORMAT,
     &nifti::FORMAT,
     &zarr::FORMAT,
+    #[cfg(feature = "hdf5")]
+    &hdf5::FORMAT,
     &farbfeld::FORMAT,
     &jpeg::FORMAT,
     &library::bmp::FORMAT,

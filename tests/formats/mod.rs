@@ -4,6 +4,7 @@
 mod bands;
 mod dicom;
 mod fits;
+mod hdf5;
 pub mod hostile;
 mod light;
 pub mod literals;

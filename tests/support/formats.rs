@@ -88,6 +88,14 @@ pub fn webp(channels: usize) -> Vec<u8> {
     file
 }
 
+/// HDF5 of h5py 3.16, for the oldest library: the dataset `/image` of 2 × 3 words with a sign, the most significant byte first, and a
+/// text.
+pub const SIGNED: &[u8] = include_bytes!("../files/signed.h5");
+
+/// NeXus of h5py 3.16, for the newest library: the datasets `/entry/data/counts` of 2 × 5 × 7 words (i × 901 modulo 65536), in chunks
+/// of 1 × 3 × 4 with gzip, shuffle and Fletcher-32, to which `default` and `signal` lead; and `/entry/data/mask` of ones.
+pub const STACK: &[u8] = include_bytes!("../files/stack.nxs");
+
 /// At least one small file of every format of the list, with the format's id.
 pub fn small_files() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
@@ -128,6 +136,8 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
         ("fits-tiled", tiled::rice_words().file()),
         ("nifti", nifti(false)),
         ("nifti-gzip", nifti(true)),
+        ("hdf5", SIGNED.to_vec()),
+        ("hdf5-chunks", STACK.to_vec()),
         ("dicom", small_dicom()),
         ("dicom-lossless", small_lossless()),
         ("exr", small_exr()),

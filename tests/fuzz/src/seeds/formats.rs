@@ -229,6 +229,12 @@ fn volumes() -> Vec<Vec<u8>> {
     all
 }
 
+/// HDF5 of the oldest and of the newest library, as it is and in compressed chunks.
+const HDF5: [&[u8]; 2] = [
+    include_bytes!("../../../files/signed.h5"),
+    include_bytes!("../../../files/stack.nxs"),
+];
+
 /// NIfTI of every type and of both versions, as it is and compressed.
 fn nifti() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
@@ -371,6 +377,7 @@ pub fn of_formats() -> Vec<Vec<u8>> {
     let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
     all.push(gif.to_vec());
     all.extend([arrays(), dicom(), volumes(), nifti(), fits()].concat());
+    all.extend(HDF5.map(<[u8]>::to_vec));
     all.extend(tiled_files::all().iter().map(Tiled::file));
     all
 }
