@@ -48,14 +48,19 @@ LICENSES = {
 }
 # What is compiled in from a folder of its own inside a crate.
 WITHIN = {
+    "dicom-toolkit-jpeg2000": ["assets/LICENSE.txt"],
     "libdeflate-sys": ["libdeflate/COPYING"],
     "regex-syntax": ["src/unicode_tables/LICENSE-UNICODE"],
     "zstd-sys": ["zstd/LICENSE"],
 }
 # Crates without a text of their own, and the crate of the same project and licence that has it.
 OF_PROJECT = {"pulp-wasm-simd-flag": "pulp", "zune-inflate": "zune-core"}
-# Crates whose project publishes no text, taken under the Apache licence, whose text is the same for all: that of this crate.
-APACHE = {"hdf5-core": "anyhow", "hdf5-reader": "anyhow"}
+# Crates without a text of the licence that would be chosen: another of theirs, and the crate that has its text. That of the
+# Apache licence names no holder, so it is the same for all.
+INSTEAD = {
+    "hdf5-core": ("Apache-2.0", "anyhow"),
+    "hdf5-reader": ("Apache-2.0", "anyhow"),
+}
 # The other of two licences to choose from, for a folder named above.
 NOT_CHOSEN = {"zstd-sys": ["zstd/COPYING"]}
 # What is not compiled in: a Python package in the crate's repository.
@@ -181,9 +186,9 @@ def licenses_text(workspace):
     known = packages(workspace)
     sharing = {}
     for crate in linked(workspace):
-        other = OF_PROJECT.get(crate[0]) or APACHE.get(crate[0])
+        license, other = INSTEAD.get(crate[0], (None, OF_PROJECT.get(crate[0])))
         holder = known[next((package for package in known if package[0] == other), crate)]
-        for text in [text_of(holder, "Apache-2.0")] if crate[0] in APACHE else texts_of(holder):
+        for text in [text_of(holder, license)] if license else texts_of(holder):
             # Copies that differ in their line breaks only are one text.
             sharing.setdefault(" ".join(text.split()), (text, []))[1].append(" ".join(crate))
     own = (ROOT / "LICENSE").read_text().strip()

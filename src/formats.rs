@@ -21,6 +21,8 @@ pub mod hdr;
 pub mod headerless;
 pub mod item;
 pub mod jpeg;
+#[cfg(feature = "jpeg2000")]
+pub mod jpeg2000;
 pub mod library;
 mod library_errors;
 pub mod memory;
@@ -76,6 +78,8 @@ pub static FORMATS: &[&Format] = &[
     &hdf5::FORMAT,
     &farbfeld::FORMAT,
     &jpeg::FORMAT,
+    #[cfg(feature = "jpeg2000")]
+    &jpeg2000::FORMAT,
     &library::bmp::FORMAT,
     &library::webp::FORMAT,
     &gif::FORMAT,

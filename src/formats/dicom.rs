@@ -1,5 +1,5 @@
 //! DICOM (PS3.3, PS3.5, PS3.10), read: grey and RGB of 8, 16 and 32 bits, palettes and YCbCr, uncompressed, deflated or in
-//! RLE, baseline or lossless JPEG. Each frame is a page.
+//! RLE, baseline or lossless JPEG, JPEG-LS or JPEG 2000. Each frame is a page.
 //!
 //! Samples are the values that the file says they stand for (RescaleSlope and RescaleIntercept),
 //! where these are whole numbers: Hounsfield units are signed 16 bits. A window (WindowCenter,
@@ -16,6 +16,8 @@ mod values;
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Field, Format, PageSurvey};
+#[cfg(feature = "jpeg2000")]
+use super::jpeg2000;
 use super::library::check_length;
 use crate::image::metadata::{Diagnostics, Metadata, Resolution};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -31,7 +33,7 @@ use pixels::Stored;
 pub static FORMAT: Format = Format {
     name: "DICOM",
     id: "dicom",
-    title: "DICOM, uncompressed, deflated, RLE, baseline and lossless JPEG",
+    title: "DICOM, uncompressed, deflated, RLE, baseline and lossless JPEG, JPEG-LS, JPEG 2000",
     extensions: &["dcm", "dicom"],
     capabilities: Capabilities {
         channels: &[1, 3],
@@ -94,8 +96,12 @@ impl<'a> DicomDecoder<'a> {
             let len = source.len();
             ensure!(damaged || end <= len, "truncated at byte {len} of {end}");
         } else {
-            check_length(source, &shape, 8 * 64)?;
+            check_length(source, &shape, coding.expansion())?;
             stored.fragments = Some(Fragments::read(source, start)?);
+        }
+        #[cfg(feature = "jpeg2000")]
+        if coding == Coding::Jpeg2000 && header.text((0x28, 0x2110)).as_deref() == Some("01") {
+            diagnostics.warnings.push(jpeg2000::LOSSY.into());
         }
         let palette = match stored.colours {
             Colours::Palette => Some(Palette::read(&header, stored.signed)?),
@@ -156,7 +162,8 @@ impl Decoder for DicomDecoder<'_> {
         let frame = self.stored.frame_bytes() as u64;
         let mut unpacked = self.inflated.as_ref().map_or(0, Source::len);
         if self.stored.fragments.is_some() {
-            unpacked += 2 * frame;
+            let samples = self.stored.samples() as u64;
+            unpacked += 2 * frame + samples * self.stored.coding.memory_for_sample();
         }
         if self.palette.is_some() || self.stored.colours == Colours::YbrPairs {
             unpacked += frame;

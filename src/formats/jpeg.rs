@@ -5,6 +5,7 @@
 pub(super) mod baseline;
 pub(super) mod colours;
 pub(super) mod lossless;
+pub(super) mod ls;
 mod markers;
 pub(super) mod scans;
 

@@ -2,6 +2,7 @@
 //! command's messages about them.
 
 mod bands;
+mod coded;
 mod dicom;
 mod fits;
 mod hdf5;

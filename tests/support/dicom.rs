@@ -5,6 +5,11 @@ pub const IMPLICIT: &str = "1.2.840.10008.1.2";
 pub const BIG: &str = "1.2.840.10008.1.2.2";
 pub const RLE: &str = "1.2.840.10008.1.2.5";
 pub const JPEG: &str = "1.2.840.10008.1.2.4.50";
+pub const JPEG_LS: &str = "1.2.840.10008.1.2.4.80";
+
+/// The example of JPEG-LS in T.87, H.3: 4 × 4 samples of 8 bits, which meets samples with and without gradients and the end of runs.
+pub const EXAMPLE: &[u8] = b"\xFF\xD8\xFF\xF7\0\x0B\x08\0\x04\0\x04\x01\x01\x11\0\xFF\xDA\0\x08\x01\x01\0\0\0\0\
+    \xC0\0\0\x6C\x80\x20\x8E\x01\xC0\0\0\x57\x40\0\0\x6E\xE6\0\0\x01\xBC\x18\0\0\x05\xD8\0\0\x91\x60\xFF\xD9";
 
 /// A file to write; a test changes what it is about.
 #[derive(Clone)]

@@ -96,6 +96,15 @@ pub const SIGNED: &[u8] = include_bytes!("../files/signed.h5");
 /// of 1 × 3 × 4 with gzip, shuffle and Fletcher-32, to which `default` and `signal` lead; and `/entry/data/mask` of ones.
 pub const STACK: &[u8] = include_bytes!("../files/stack.nxs");
 
+/// A lossless JP2 of OpenJPEG, of the samples `RAMP`.
+pub const JP2: &[u8] = include_bytes!("../files/ramp.jp2");
+
+/// 5 × 4 samples of 16 bits: those from 7 on, in steps of 3276.
+pub const RAMP: [u16; 20] = [
+    7, 3283, 6559, 9835, 13111, 16387, 19663, 22939, 26215, 29491, 32767, 36043, 39319, 42595,
+    45871, 49147, 52423, 55699, 58975, 62251,
+];
+
 /// At least one small file of every format of the list, with the format's id.
 pub fn small_files() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
@@ -138,6 +147,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
         ("nifti-gzip", nifti(true)),
         ("hdf5", SIGNED.to_vec()),
         ("hdf5-chunks", STACK.to_vec()),
+        ("jpeg2000", JP2.to_vec()),
         ("dicom", small_dicom()),
         ("dicom-lossless", small_lossless()),
         ("exr", small_exr()),

@@ -4,7 +4,9 @@ use super::coding::Coding;
 use super::colours::Colours;
 use super::pixels::Stored;
 use crate::formats::jpeg::baseline::{Baseline, Expected};
-use crate::formats::jpeg::{colours, lossless, scans};
+use crate::formats::jpeg::{colours, lossless, ls, scans};
+#[cfg(feature = "jpeg2000")]
+use crate::formats::jpeg2000;
 use crate::formats::library_errors;
 use crate::formats::tiff::unpack_bits;
 use crate::image::{Depth, Shape};
@@ -19,6 +21,9 @@ impl Stored {
         match self.coding {
             Coding::Rle => self.runs(packed),
             Coding::Lossless => self.lossless(packed),
+            Coding::JpegLs => self.jpeg_ls(packed),
+            #[cfg(feature = "jpeg2000")]
+            Coding::Jpeg2000 => self.jpeg2000(packed),
             _ => self.jpeg(packed),
         }
     }
@@ -121,6 +126,47 @@ impl Stored {
         let (width, height) = (self.width.into(), self.height.into());
         let shape = Shape::checked(width, height, self.channels, depth)?;
         lossless::decode(packed, &shape).map(|frame| self.to_planes(frame))
+    }
+
+    /// Decodes a JPEG 2000 image of up to 16 bits.
+    #[cfg(feature = "jpeg2000")]
+    fn jpeg2000(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        let codestream = jpeg2000::codestream_of(packed)?;
+        let header = jpeg2000::Header::read(codestream)?;
+        ensure!(
+            (header.width, header.height) == (self.width.into(), self.height.into())
+                && header.channels == self.channels,
+            "the size of its JPEG 2000 image differs from that in the header"
+        );
+        ensure!(
+            header.bits <= self.allocated,
+            "its JPEG 2000 image has {} bits, and its header {}",
+            header.bits,
+            self.allocated
+        );
+        let values = header.decode(codestream)?;
+        Ok(self.to_words(values.iter().map(|&value| value as u32)))
+    }
+
+    /// Decodes a JPEG-LS image.
+    fn jpeg_ls(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        let size = ls::Size {
+            width: self.width.into(),
+            height: self.height.into(),
+            channels: self.channels,
+            bits: self.allocated.min(16),
+        };
+        let samples = ls::decode(packed, &size)?;
+        Ok(self.to_words(samples.iter().map(|&sample| sample.into())))
+    }
+
+    /// The words of an uncompressed frame that has these numbers, those of a pixel together.
+    fn to_words(&self, numbers: impl Iterator<Item = u32>) -> Vec<u8> {
+        let mut frame = vec![0; self.frame_bytes()];
+        for (word, number) in frame.chunks_exact_mut(self.word()).zip(numbers) {
+            word.copy_from_slice(&number.to_le_bytes()[..word.len()]);
+        }
+        self.to_planes(frame)
     }
 
     /// Puts the words of a frame with interleaved channels into planes if the header says so, as `convert` expects them.

@@ -1,5 +1,8 @@
 //! The compressions of DICOM files.
 
+use crate::formats::jpeg::ls;
+#[cfg(feature = "jpeg2000")]
+use crate::formats::jpeg2000;
 use anyhow::{Result, bail};
 
 /// How pixel data are compressed.
@@ -13,25 +16,50 @@ pub enum Coding {
     Jpeg,
     /// Lossless JPEG (T.81, annex H), of up to 16 bits.
     Lossless,
+    /// JPEG-LS of up to 16 bits, lossless or not.
+    JpegLs,
+    /// JPEG 2000 of up to 16 bits.
+    #[cfg(feature = "jpeg2000")]
+    Jpeg2000,
 }
 
 impl Coding {
+    /// The most pixels that a byte of compressed data makes.
+    pub fn expansion(self) -> u64 {
+        match self {
+            #[cfg(feature = "jpeg2000")]
+            Coding::Jpeg2000 => jpeg2000::EXPANSION,
+            Coding::JpegLs => ls::EXPANSION,
+            _ => 8 * 64,
+        }
+    }
+
+    /// Bytes of memory for a sample that is decoded, beside the frame.
+    pub fn memory_for_sample(self) -> u64 {
+        match self {
+            #[cfg(feature = "jpeg2000")]
+            Coding::Jpeg2000 => jpeg2000::SAMPLE,
+            Coding::JpegLs => ls::SAMPLE,
+            _ => 0,
+        }
+    }
+
     /// The compression of a transfer syntax; refuses others by name.
     pub fn from_syntax(syntax: &str) -> Result<Coding> {
-        let name = match syntax {
+        Ok(match syntax {
             "1.2.840.10008.1.2"
             | "1.2.840.10008.1.2.1"
             | "1.2.840.10008.1.2.1.99"
-            | "1.2.840.10008.1.2.2" => {
-                return Ok(Coding::None);
-            }
-            "1.2.840.10008.1.2.5" => return Ok(Coding::Rle),
-            "1.2.840.10008.1.2.4.50" | "1.2.840.10008.1.2.4.51" => return Ok(Coding::Jpeg),
-            "1.2.840.10008.1.2.4.57" | "1.2.840.10008.1.2.4.70" => return Ok(Coding::Lossless),
-            "1.2.840.10008.1.2.4.80" | "1.2.840.10008.1.2.4.81" => "JPEG-LS",
-            "1.2.840.10008.1.2.4.90" | "1.2.840.10008.1.2.4.91" => "JPEG 2000",
-            other => bail!("the transfer syntax {other} is not supported"),
-        };
-        bail!("{name} compression is not supported (gdcmconv --raw or dcmdjpeg unpacks it first)")
+            | "1.2.840.10008.1.2.2" => Coding::None,
+            "1.2.840.10008.1.2.5" => Coding::Rle,
+            "1.2.840.10008.1.2.4.50" | "1.2.840.10008.1.2.4.51" => Coding::Jpeg,
+            "1.2.840.10008.1.2.4.57" | "1.2.840.10008.1.2.4.70" => Coding::Lossless,
+            "1.2.840.10008.1.2.4.80" | "1.2.840.10008.1.2.4.81" => Coding::JpegLs,
+            #[cfg(feature = "jpeg2000")]
+            "1.2.840.10008.1.2.4.90" | "1.2.840.10008.1.2.4.91" => Coding::Jpeg2000,
+            other => bail!(
+                "the transfer syntax {other} is not supported (gdcmconv --raw or dcmdjpeg unpacks it first)"
+            ),
+        })
     }
 }

@@ -36,6 +36,9 @@ impl Colours {
             ("PALETTE COLOR", _) => Colours::Palette,
             ("RGB", _) => Colours::Rgb,
             ("YBR_FULL" | "YBR_FULL_422", Coding::Jpeg) => Colours::Jpeg,
+            // The decoder gives RGB.
+            #[cfg(feature = "jpeg2000")]
+            ("YBR_RCT" | "YBR_ICT", Coding::Jpeg2000) => Colours::Rgb,
             ("YBR_FULL", _) => Colours::Ybr,
             ("YBR_FULL_422", Coding::None) => Colours::YbrPairs,
             _ => bail!(

@@ -131,6 +131,10 @@ mod tests {
             (b"#?RGBE\nFORMAT", "hdr"),
             (b"RIFF\x24\0\0\0WEBPVP8 ", "webp"),
             (b"GIF89a\x01\0", "gif"),
+            #[cfg(feature = "hdf5")]
+            (b"\x89HDF\r\n\x1a\n\0\0", "hdf5"),
+            #[cfg(feature = "jpeg2000")]
+            (b"\xFF\x4F\xFF\x51\0\x29", "jpeg2000"),
             (b"qoif\0\0\0\x01", "qoi"),
             (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\x20", "tga"),
         ] {

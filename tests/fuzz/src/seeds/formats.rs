@@ -104,7 +104,15 @@ fn dicom() -> Vec<Vec<u8>> {
         bits: (32, 32),
         ..Build::default()
     };
+    let jpeg_ls = Build {
+        syntax: dicom_files::JPEG_LS,
+        columns: 4,
+        rows: 4,
+        bits: (8, 8),
+        ..Build::default()
+    };
     let mut all = vec![
+        jpeg_ls.file(b"", Some(&[b"", dicom_files::EXAMPLE])),
         scaled.file(b"abcdefghijkl", None),
         inverted.text((0x28, 8), "2").file(b"abcdefghijkl", None),
         wide.file(b"abcdefghijklmnopqrstuvwx", None),
@@ -229,10 +237,11 @@ fn volumes() -> Vec<Vec<u8>> {
     all
 }
 
-/// HDF5 of the oldest and of the newest library, as it is and in compressed chunks.
-const HDF5: [&[u8]; 2] = [
+/// Formats that are not written by hand: HDF5 as it is and in compressed chunks, and JPEG 2000.
+const OF_OTHERS: [&[u8]; 3] = [
     include_bytes!("../../../files/signed.h5"),
     include_bytes!("../../../files/stack.nxs"),
+    include_bytes!("../../../files/ramp.jp2"),
 ];
 
 /// NIfTI of every type and of both versions, as it is and compressed.
@@ -377,7 +386,7 @@ pub fn of_formats() -> Vec<Vec<u8>> {
     let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
     all.push(gif.to_vec());
     all.extend([arrays(), dicom(), volumes(), nifti(), fits()].concat());
-    all.extend(HDF5.map(<[u8]>::to_vec));
+    all.extend(OF_OTHERS.map(<[u8]>::to_vec));
     all.extend(tiled_files::all().iter().map(Tiled::file));
     all
 }

@@ -1,0 +1,57 @@
+//! JPEG 2000: lossless files of OpenJPEG.
+
+use crate::support::formats::{JP2, RAMP, read, refused};
+use gpuimg::internals::image::Samples;
+
+#[test]
+fn sixteen_bits_are_exact() {
+    for file in [JP2, codestream()] {
+        let (image, metadata, said) = read(file).unwrap();
+        assert_eq!(*image.samples(), Samples::from(RAMP.to_vec()));
+        assert_eq!((image.shape().width, image.shape().height), (5, 4));
+        assert_eq!((metadata.maxval, metadata.signed), (None, false));
+        assert!(said.warnings.is_empty(), "{:?}", said.warnings);
+    }
+}
+
+/// The codestream in the JP2 file.
+fn codestream() -> &'static [u8] {
+    let start = JP2.windows(4).position(|it| it == b"\xFF\x4F\xFF\x51");
+    &JP2[start.unwrap()..]
+}
+
+/// The codestream with another byte at an offset.
+fn with(at: usize, byte: u8) -> Vec<u8> {
+    let mut file = codestream().to_vec();
+    file[at] = byte;
+    file
+}
+
+#[test]
+fn headers_of_jpeg_2000_that_are_not_supported() {
+    // The size is at bytes 8 to 15, the number of channels at 40, and the bits and steps of the first at 42.
+    refused(&with(8, 0x7F), "bytes are too few for");
+    refused(&with(41, 5), "5 channels is not supported");
+    refused(&with(42, 23), "24 bits is not supported");
+    refused(&with(43, 2), "fewer pixels than the image");
+    let cut = &codestream()[..45];
+    refused(&cut[..40], "end within their header");
+    let palette = [&JP2[..12], b"\0\0\0\x10jp2h\0\0\0\x08pclr", &JP2[12..]].concat();
+    refused(&palette, "a palette is not supported");
+    let endless = [&JP2[..12], b"\0\0\0\x07jp2h", &JP2[12..]].concat();
+    refused(&endless, "truncated: its box jp2h at byte 12");
+}
+
+/// A codestream whose transform is not reversible is said to be lossy.
+#[test]
+fn lossy_jpeg_2000_has_a_warning() {
+    let coding = codestream().windows(2).position(|it| it == b"\xFF\x52");
+    let transform = coding.unwrap() + 13;
+    assert_eq!(codestream()[transform], 1);
+    let (_, _, said) = read(&with(transform, 0)).unwrap();
+    assert!(
+        said.warnings[0].contains("compressed with loss"),
+        "{:?}",
+        said.warnings
+    );
+}
