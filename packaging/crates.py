@@ -54,17 +54,21 @@ WITHIN = {
     "zstd-sys": ["zstd/LICENSE"],
 }
 # Crates without a text of their own, and the crate of the same project and licence that has it.
-OF_PROJECT = {"pulp-wasm-simd-flag": "pulp", "zune-inflate": "zune-core"}
+OF_PROJECT = {"alloc-stdlib": "alloc-no-stdlib", "pulp-wasm-simd-flag": "pulp", "zune-inflate": "zune-core"}
 # Crates without a text of the licence that would be chosen: another of theirs, and the crate that has its text. That of the
 # Apache licence names no holder, so it is the same for all.
 INSTEAD = {
+    "brotli-decompressor": ("BSD-3-Clause", "brotli-decompressor"),
     "hdf5-core": ("Apache-2.0", "anyhow"),
     "hdf5-reader": ("Apache-2.0", "anyhow"),
 }
 # The other of two licences to choose from, for a folder named above.
 NOT_CHOSEN = {"zstd-sys": ["zstd/COPYING"]}
-# What is not compiled in: a Python package in the crate's repository.
-NOT_COMPILED = {"pyo3": ["pyo3-runtime/LICENSE-APACHE", "pyo3-runtime/LICENSE-MIT"]}
+# What is not compiled in: a Python package in the crate's repository, and locks for programs without the standard library.
+NOT_COMPILED = {
+    "pyo3": ["pyo3-runtime/LICENSE-APACHE", "pyo3-runtime/LICENSE-MIT"],
+    "tracing-core": ["src/spin/LICENSE"],
+}
 
 
 def stop(sentence):

@@ -23,6 +23,8 @@ pub mod item;
 pub mod jpeg;
 #[cfg(feature = "jpeg2000")]
 pub mod jpeg2000;
+#[cfg(feature = "jpegxl")]
+pub mod jpegxl;
 pub mod library;
 mod library_errors;
 pub mod memory;
@@ -80,6 +82,8 @@ pub static FORMATS: &[&Format] = &[
     &jpeg::FORMAT,
     #[cfg(feature = "jpeg2000")]
     &jpeg2000::FORMAT,
+    #[cfg(feature = "jpegxl")]
+    &jpegxl::FORMAT,
     &library::bmp::FORMAT,
     &library::webp::FORMAT,
     &gif::FORMAT,

@@ -1,11 +1,11 @@
-//! JPEG 2000: lossless files of OpenJPEG.
+//! JPEG 2000 and JPEG XL: lossless files of OpenJPEG and libjxl.
 
-use crate::support::formats::{JP2, RAMP, read, refused};
+use crate::support::formats::{JP2, JXL, RAMP, read, refused};
 use gpuimg::internals::image::Samples;
 
 #[test]
 fn sixteen_bits_are_exact() {
-    for file in [JP2, codestream()] {
+    for file in [JP2, JXL, codestream()] {
         let (image, metadata, said) = read(file).unwrap();
         assert_eq!(*image.samples(), Samples::from(RAMP.to_vec()));
         assert_eq!((image.shape().width, image.shape().height), (5, 4));

@@ -1,4 +1,4 @@
-"""JPEG 2000 and JPEG-LS of OpenJPEG and CharLS, as files and in DICOM, read by gpuimg.
+"""JPEG 2000, JPEG-LS and JPEG XL of OpenJPEG, CharLS and libjxl, as files and in DICOM, read by gpuimg.
 
 Needs imagecodecs, numpy and pydicom. Usage: python tests/interop/coded_images.py path/to/gpuimg
 Lossless images must come back sample by sample, for every number of bits, sign and number of channels; lossy ones must be
@@ -139,10 +139,32 @@ def jpeg_ls():
             check("DICOM, JPEG-LS", near or np.array_equal(result, frame), (shape, bits, near))
 
 
+def jpegxl():
+    for shape, bits in itertools.product([*SHAPES, (33, 40, 4), (33, 40, 2)], [8, 16]):
+        image = samples(shape, bits)
+        path = folder / "a.jxl"
+        path.write_bytes(imagecodecs.jpegxl_encode(image, lossless=True))
+        result = read(path)
+        check("JPEG XL", np.array_equal(result, image) and result.dtype == image.dtype, (shape, bits, result.shape))
+    for shape, effort in itertools.product([(37, 53), (300, 401), (33, 40, 3)], [1, 5, 7]):
+        image = samples(shape, 16)
+        path.write_bytes(imagecodecs.jpegxl_encode(image, lossless=True, effort=effort))
+        check("JPEG XL", np.array_equal(read(path), image), (shape, effort))
+    image = rng.normal(0, 1, (37, 53)).astype("f4")
+    path.write_bytes(imagecodecs.jpegxl_encode(image, lossless=True))
+    check("JPEG XL, floating point", np.array_equal(read(path), image), "f4")
+    for shape in [(200, 301), (33, 40, 3)]:
+        coded = imagecodecs.jpegxl_encode(samples(shape, 8), distance=1.0)
+        path.write_bytes(coded)
+        difference = np.abs(read(path).astype(int) - imagecodecs.jpegxl_decode(coded))
+        check("JPEG XL, lossy", difference.max() <= 2, (shape, difference.max()))
+
+
 def damaged():
     image = samples((40, 50), 12)
     files = {
         "a.jp2": imagecodecs.jpeg2k_encode(image, level=0, codecformat="jp2", reversible=True, bitspersample=12),
+        "a.jxl": imagecodecs.jpegxl_encode(image, lossless=True),
     }
     for name, whole in files.items():
         path = folder / name
@@ -164,5 +186,6 @@ def damaged():
 jpeg2000()
 dicom_frames()
 jpeg_ls()
+jpegxl()
 damaged()
 print(", ".join(f"{name}: {count}" for name, count in counts.items()))

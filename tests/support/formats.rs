@@ -96,8 +96,9 @@ pub const SIGNED: &[u8] = include_bytes!("../files/signed.h5");
 /// of 1 × 3 × 4 with gzip, shuffle and Fletcher-32, to which `default` and `signal` lead; and `/entry/data/mask` of ones.
 pub const STACK: &[u8] = include_bytes!("../files/stack.nxs");
 
-/// A lossless JP2 of OpenJPEG, of the samples `RAMP`.
+/// A JP2 of OpenJPEG and a JPEG XL of libjxl, both lossless, of the samples `RAMP`.
 pub const JP2: &[u8] = include_bytes!("../files/ramp.jp2");
+pub const JXL: &[u8] = include_bytes!("../files/ramp.jxl");
 
 /// 5 × 4 samples of 16 bits: those from 7 on, in steps of 3276.
 pub const RAMP: [u16; 20] = [
@@ -148,6 +149,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
         ("hdf5", SIGNED.to_vec()),
         ("hdf5-chunks", STACK.to_vec()),
         ("jpeg2000", JP2.to_vec()),
+        ("jpegxl", JXL.to_vec()),
         ("dicom", small_dicom()),
         ("dicom-lossless", small_lossless()),
         ("exr", small_exr()),

@@ -135,6 +135,8 @@ mod tests {
             (b"\x89HDF\r\n\x1a\n\0\0", "hdf5"),
             #[cfg(feature = "jpeg2000")]
             (b"\xFF\x4F\xFF\x51\0\x29", "jpeg2000"),
+            #[cfg(feature = "jpegxl")]
+            (b"\xFF\x0A\xFA\x1F", "jpegxl"),
             (b"qoif\0\0\0\x01", "qoi"),
             (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\x20", "tga"),
         ] {

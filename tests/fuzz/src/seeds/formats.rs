@@ -237,11 +237,12 @@ fn volumes() -> Vec<Vec<u8>> {
     all
 }
 
-/// Formats that are not written by hand: HDF5 as it is and in compressed chunks, and JPEG 2000.
-const OF_OTHERS: [&[u8]; 3] = [
+/// Formats that are not written by hand: HDF5 as it is and in compressed chunks, JPEG 2000 and JPEG XL.
+const OF_OTHERS: [&[u8]; 4] = [
     include_bytes!("../../../files/signed.h5"),
     include_bytes!("../../../files/stack.nxs"),
     include_bytes!("../../../files/ramp.jp2"),
+    include_bytes!("../../../files/ramp.jxl"),
 ];
 
 /// NIfTI of every type and of both versions, as it is and compressed.
