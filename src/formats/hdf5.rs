@@ -2,11 +2,12 @@
 //! axes are the rows and columns of a page; the others become pages, the last of them fastest.
 //!
 //! The crate `hdf5-reader` reads the structure of the file and the chunks (deflate, shuffle, Fletcher-32, szip, n-bit and
-//! scale-offset). It reads parts of a file at any offset, and refuses chunks and headers above a limit before it takes memory.
+//! scale-offset); `filters` adds bitshuffle, LZ4, Blosc and Zstandard. It reads parts of a file at any offset, and refuses chunks and headers above a limit before it takes memory.
 //! `hdf5-pure` was not taken: it is four times as large, most of it for writing.
 
 mod datasets;
 mod decode;
+mod filters;
 mod library;
 
 use super::format::{Capabilities, Format};

@@ -5,7 +5,7 @@
 //! crates; the codecs are those of other formats and `lz4_flex`.
 
 mod array;
-mod blosc;
+pub(super) mod blosc;
 mod codecs;
 mod decode;
 mod json;

@@ -1,6 +1,6 @@
 """HDF5 and NeXus files of h5py, read by gpuimg.
 
-Needs h5py and numpy. Usage: python tests/interop/hdf5_files.py path/to/gpuimg
+Needs h5py, hdf5plugin and numpy. Usage: python tests/interop/hdf5_files.py path/to/gpuimg
 Datasets of every type and byte order, of 2 to 4 axes, in every layout and every index of chunks, with each filter, written
 for the oldest and for the newest library: compared sample by sample, a region too. Damaged files: an error or an image, and
 never a panic.
@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import h5py
+import hdf5plugin
 import numpy as np
 
 gpuimg = pathlib.Path(sys.argv[1]).resolve()
@@ -108,6 +109,32 @@ def types():
             compare("compact", f"{path}:/compact", image, (kind, endian, version, shape))
 
 
+def plugins():
+    """The filters of hdf5plugin, with which detectors write."""
+    compressions = {
+        "bitshuffle": hdf5plugin.Bitshuffle(cname="lz4"),
+        "bitshuffle, zstd": hdf5plugin.Bitshuffle(cname="zstd"),
+        "bitshuffle, small blocks": hdf5plugin.Bitshuffle(nelems=64, cname="lz4"),
+        "LZ4": hdf5plugin.LZ4(),
+        "LZ4, small blocks": hdf5plugin.LZ4(nbytes=512),
+        "Blosc": hdf5plugin.Blosc(cname="lz4", shuffle=hdf5plugin.Blosc.SHUFFLE),
+        "Blosc, bits": hdf5plugin.Blosc(cname="zstd", shuffle=hdf5plugin.Blosc.BITSHUFFLE),
+        "Zstandard": hdf5plugin.Zstd(),
+    }
+    for (name, compression), kind, shape in itertools.product(compressions.items(), ["u1", "u2", "<i4", ">u4", "f8"], [(37, 53), (3, 64, 80)]):
+        image = samples(shape, kind)
+        path = folder / "plugin.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("image", data=image, chunks=(1,) * (len(shape) - 2) + shape[-2:], **compression)
+        compare(name, path, image, (kind, shape))
+        whole = bytearray(path.read_bytes())
+        for at in rng.integers(len(whole) - len(whole) // 2, len(whole), 4):
+            whole[at] ^= 255
+            path.write_bytes(whole)
+            done = start("sum", path, "--quiet")
+            check("damage", done.returncode in (0, 1) and "panic" not in done.stderr, (name, done.stderr))
+
+
 def many_chunks():
     """Indexes of more than one level."""
     image = samples((3, 200, 300), "u2")
@@ -187,6 +214,7 @@ def damaged():
 
 
 types()
+plugins()
 many_chunks()
 missing_chunks()
 nexus()

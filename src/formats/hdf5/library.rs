@@ -1,5 +1,6 @@
 //! Calls the library: gives it the bytes of a source, and turns its errors and panics into sentences.
 
+use super::filters;
 use crate::os::panics::catch_panic;
 use crate::os::{Source, limits};
 use anyhow::{Result, anyhow, ensure};
@@ -62,9 +63,11 @@ impl<'a> File<'a> {
     /// # Errors
     /// A file that is damaged or truncated, and one that cannot be read.
     pub fn open(source: &'a Source, kept: Kept, damaged: bool) -> Result<File<'a>> {
+        let most = most_chunk(source) as usize;
         let mut options = OpenOptions::default()
+            .with_filter_registry(filters::registry(most))
             .with_chunk_cache_bytes(kept.bytes as usize)
-            .with_max_chunk_bytes(most_chunk(source) as usize)
+            .with_max_chunk_bytes(most)
             .with_max_object_header_bytes(MOST_HEADER);
         if kept.chunks > 0 {
             options = options.with_chunk_cache_slots(kept.chunks as usize);
@@ -128,6 +131,7 @@ pub fn call<T>(source: &Source, call: impl FnOnce() -> hdf5_reader::error::Resul
 fn sentence(error: &Error, source: &Source) -> String {
     match error {
         Error::Context { source: cause, .. } => sentence(cause, source),
+        // Only of `Bytes` and of `filters`, whose texts are sentences.
         Error::Io(error) => error.to_string(),
         Error::UnexpectedEof { .. } | Error::OffsetOutOfBounds(_) => format!(
             "it is damaged, or truncated at byte {}: a part of it lies beyond its end",
@@ -137,16 +141,12 @@ fn sentence(error: &Error, source: &Source) -> String {
             let name = match name.strip_prefix("filter id ") {
                 Some("307") => "bzip2",
                 Some("32000") => "LZF",
-                Some("32001") => "Blosc",
-                Some("32004") => "LZ4",
-                Some("32008") => "bitshuffle",
                 Some("32013") => "ZFP",
-                Some("32015") => "Zstandard",
                 Some("32026") => "Blosc2",
                 _ => name,
             };
             format!(
-                "compression with {name} is not supported (deflate and szip are): h5repack -f GZIP=1 compresses it again"
+                "compression with {name} is not supported (deflate, bitshuffle, LZ4, Blosc, Zstandard and szip are): h5repack -f GZIP=1 compresses it again"
             )
         }
         Error::ResourceLimit(_) => format!(

@@ -124,7 +124,7 @@ fn unshuffle_bytes(shuffled: &[u8], sample: usize, out: &mut [u8]) {
 }
 
 /// Sorts bits that are sorted by their place in a sample by sample.
-fn unshuffle_bits(shuffled: &[u8], sample: usize, out: &mut [u8]) {
+pub fn unshuffle_bits(shuffled: &[u8], sample: usize, out: &mut [u8]) {
     let count = out.len() / sample;
     let whole = count * sample;
     out[..whole].fill(0);
