@@ -131,7 +131,9 @@ impl<'a> DicomDecoder<'a> {
             maxval: narrow.then(|| ((1u32 << stored.bits) - 1) as u16),
             // From row to row, and from column to column.
             resolution: match header.decimals((0x28, 0x30)).as_deref() {
-                Some([down, across]) => Resolution::from_millimetres(*across, *down),
+                Some([down, across]) if !header.differs(&[0x30]) => {
+                    Resolution::from_millimetres(*across, *down)
+                }
                 _ => None,
             },
             window: stored.window(&header).filter(|_| palette.is_none()),

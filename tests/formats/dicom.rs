@@ -7,7 +7,7 @@ use crate::support::dicom::{BIG, Build, EXPLICIT, IMPLICIT, JPEG, RLE};
 use crate::support::formats::small_dicom;
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
-use gpuimg::internals::image::metadata::Unit;
+use gpuimg::internals::image::metadata::{Resolution, Unit};
 use gpuimg::internals::image::{Depth, Samples};
 
 /// A file that promises many frames of many pixels.
@@ -216,7 +216,7 @@ fn jpegs_in_fragments() {
     assert_eq!(image, read(&jpeg).unwrap().0);
 }
 
-/// Frames that have windows and slopes for themselves (the functional groups of enhanced images).
+/// Frames that have windows, distances of pixels and slopes for themselves (the functional groups of enhanced images).
 #[test]
 fn frames_that_differ() {
     let build = Build::default().text((0x28, 8), "2");
@@ -250,6 +250,13 @@ fn frames_that_differ() {
     assert_eq!(metadata.window, Some((35, 44)));
     let (_, metadata, _) = read_pages(&file([window("40"), window("50")])).unwrap();
     assert_eq!(metadata.window, None);
+    let spacing = |spacing| group(0x9110, &[(0x30, spacing)]);
+    let half = Resolution::from_millimetres(0.25, 0.5);
+    for (second, resolution) in [("0.5\\0.25", half), ("0.5\\0.75", None)] {
+        let file = file([spacing("0.5\\0.25"), spacing(second)]);
+        let (_, metadata, _) = read_pages(&file).unwrap();
+        assert_eq!(metadata.resolution, resolution);
+    }
     let slope = |slope| group(0x9145, &[(0x1052, "-5"), (0x1053, slope)]);
     let (pages, ..) = read_pages(&file([slope("1 "), slope("1 ")])).unwrap();
     assert_eq!(*pages[1].samples(), signed(&[-5; 6]));

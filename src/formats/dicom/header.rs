@@ -237,7 +237,9 @@ impl Header {
             _ => LONGEST,
         };
         let kept = matches!(tag, (0x28, _) | (2, 0x0010)) && length <= longest;
-        if kept && (inside.is_empty() || of_frames && (0x1050..=0x1056).contains(&tag.1)) {
+        // Of frames, the distances of pixels, how values are rescaled, and windows.
+        let is_of_frames = of_frames && matches!(tag.1, 0x30 | 0x1050..=0x1056);
+        if kept && (inside.is_empty() || is_of_frames) {
             let mut value = vec![0; length as usize];
             source.read_at(&mut value, at)?;
             match self.values.get(&tag) {
@@ -323,10 +325,10 @@ fn inflate(source: &Source, at: u64) -> Result<Source> {
     }
 }
 
-/// Whether an element is a sequence of frames, or one in it that holds how values are rescaled or
-/// windows (PS3.3, C.7.6.16.2), also where its type is not written.
+/// Whether an element is a sequence of frames, or one in it that holds the distances of pixels, how
+/// values are rescaled or windows (PS3.3, C.7.6.16.2), also where its type is not written.
 fn is_framed(tag: Tag) -> bool {
-    matches!(tag, SHARED | PER_FRAME | (0x0028, 0x9145 | 0x9132))
+    matches!(tag, SHARED | PER_FRAME | (0x0028, 0x9110 | 0x9145 | 0x9132))
 }
 
 /// Whether the length of a value of this type takes four bytes (PS3.5, section 7.1.2).
