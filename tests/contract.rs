@@ -509,3 +509,12 @@ fn keep_going_takes_what_is_there() {
         "truncated at byte",
     );
 }
+
+/// `normalize` scaled alpha of 16 bits to the full depth, but left that of 8 bits as it was.
+#[test]
+fn opaque_pixels_of_eight_bits_became_transparent() {
+    let header = b"P7\nWIDTH 2\nHEIGHT 1\nDEPTH 2\nMAXVAL 100\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n";
+    let file = [&header[..], &[5, 100, 9, 50]].concat();
+    let scaled = made("a.pam", &file, &["normalize"], "o.tif");
+    assert_eq!(words(&scaled), [0, 255, 255, 128]);
+}

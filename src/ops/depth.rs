@@ -1,5 +1,6 @@
 //! Conversion from 8 to 16 bits (on the CPU) and back, for `--depth`.
 
+use super::cpu::Sample;
 use super::{DeviceImage, never_wide};
 use crate::gpu::job::Job;
 use crate::gpu::launch::depth::Narrow;
@@ -108,16 +109,22 @@ fn scaled_channels(shape: &Shape, ranges: &[(Number, Number)]) -> Vec<bool> {
     (0..shape.channels).map(is_scaled).collect()
 }
 
-/// Scales alpha from 0..=`most` to 0..=65535, so that opaque pixels stay opaque where colours are
-/// scaled to the full depth.
+/// Scales alpha from 0..=`most` to the full depth, so that opaque pixels stay opaque where colours are scaled to it.
 pub fn with_full_alpha(mut image: Image, most: u16) -> Image {
     let shape = image.shape();
-    if let (true, Samples::U16(words)) = (shape.has_alpha(), image.samples_mut()) {
-        let pixels = words.par_chunks_mut(shape.channels);
-        let alphas = pixels.filter_map(<[u16]>::last_mut);
-        alphas.for_each(|alpha| *alpha = scaled(*alpha, most, u16::MAX));
+    match image.samples_mut() {
+        Samples::U8(bytes) if shape.has_alpha() => scale_alpha(bytes, shape.channels, most),
+        Samples::U16(words) if shape.has_alpha() => scale_alpha(words, shape.channels, most),
+        _ => {}
     }
     image
+}
+
+fn scale_alpha<T: Sample>(samples: &mut [T], channels: usize, most: u16) {
+    let alphas = samples.par_chunks_mut(channels).filter_map(<[T]>::last_mut);
+    alphas.for_each(|alpha| {
+        *alpha = T::from_value(scaled(alpha.value(), most, T::FULL.value()));
+    });
 }
 
 /// `floor(v·to/from + 1/2)`, with values above `from` clamped; `from` is not 0.
