@@ -147,13 +147,7 @@ fn many(image: &Image, copied: Duration) {
         moved,
         Some((as_much(moved), "copy")),
     );
-    let frame = |name: &str| {
-        Some(Frame {
-            name: name.into(),
-            image: image.clone(),
-            signed: false,
-        })
-    };
+    let frame = |name: &str| Some(Frame::new(name, image.clone(), false));
     let bright = |mut frame: Frame| {
         match frame.image.samples_mut() {
             Samples::U8(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(90)),

@@ -110,11 +110,7 @@ fn operations(image: &Image, levels: &[Level]) {
     row("project median of 9", levels, || {
         timed(|| drop(black_box(middle(image.shape(), &images))))
     });
-    let frame = Frame {
-        name: "dark".into(),
-        image: image.clone(),
-        signed: false,
-    };
+    let frame = Frame::new("dark", image.clone(), false);
     for (name, hot) in [("calibrate, dark", None), ("calibrate, dark, hot", Some(0))] {
         let op = Calibrate::new(Some(frame.clone()), None, 100, hot).unwrap();
         operation(name, &op, image, levels);

@@ -2,10 +2,10 @@
 // has the definition, and the proof that doubles compute it exactly).
 //
 //   calibrate_{u8,u16}_c{1,2,3,4}(T *image, u64 samples, const T *dark, const T *flat, const Factor *factors,
-//                                 u32 has_dark, u32 has_flat, int zero, int offset)
+//                                 u32 has_dark, u32 has_flat, int zero, int offset, u64 *clamped)
 //       In place. `flat` holds max(f − d, 1); dark and flat have `samples` samples each, and are not read where has_dark or
 //       has_flat is 0: `zero` and 1 stand for theirs. One Factor for each channel, of m, the mean of f − d. The last of 2 or
-//       4 channels is alpha and stays. Grid: any; best ceil(samples / 2048) blocks of 256. All pointers are 16-byte aligned.
+//       4 channels is alpha and stays. Adds to *clamped the number of results that the sample type cannot hold. Grid: any; best ceil(samples / 2048) blocks of 256. All pointers are 16-byte aligned.
 //   hot_{u8,u16}_c{1,2,3,4}(const T *src, T *dst, u64 width, u64 height, u32 threshold)
 //       dst = the median of the up to 8 neighbours of a sample that exceeds it by more than `threshold`, else the sample.
 //       Of an even number of neighbours the median is floor((a + b)/2 + 1/2). Alpha stays. dst must not overlap src.
@@ -27,12 +27,13 @@ struct Factor {
     float high, low;        // m = high + low, within 2^-48 of m
 };
 
-// One sample p with its dark d and its q = max(f − d, 1), by the definition.
-static __device__ __noinline__ u32 exactly(u32 p, u32 d, u32 q, const Factor &factor, double shift) {
+// One sample p with its dark d and its q = max(f − d, 1), by the definition. Counts it if it is clamped.
+static __device__ __noinline__ u32 exactly(u32 p, u32 d, u32 q, const Factor &factor, double shift, u32 &clamped) {
     const int x = (int)p - (int)d;
     const double twice = x * factor.whole + floor(x * (x < 0 ? factor.down : factor.up)); // floor(2·x·m)
-    const double value = floor((twice + q) / (2.0 * q)) + shift;
-    return (u32)fmin(fmax(value, 0.0), (double)FULL<T>);
+    const double value = floor((twice + q) / (2.0 * q)) + shift, bounded = fmin(fmax(value, 0.0), (double)FULL<T>);
+    clamped += value != bounded;
+    return (u32)bounded;
 }
 
 // Single precision has a whole number below 2^23 in the low bits of 2^23 + it.
@@ -72,20 +73,21 @@ static __device__ __forceinline__ float nearly(float x, float q, float high, flo
     return __fadd_rn(near, more);
 }
 
-// lengths: image[samples], dark[has_dark == 0 ? 0 : samples], flat[has_flat == 0 ? 0 : samples], factors[CHANNELS]
+// lengths: image[samples], dark[has_dark == 0 ? 0 : samples], flat[has_flat == 0 ? 0 : samples], factors[CHANNELS], clamped[1]
 // requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(calibrate)(T *image, u64 samples, const T *dark, const T *flat, const Factor *factors, u32 has_dark,
-                     u32 has_flat, int zero, int offset) {
+                     u32 has_flat, int zero, int offset, u64 *clamped) {
     const float shift = (float)zero + (float)offset;
     const bool small = fabsf(shift) < MOST / 2;
     const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
     const u64 vectors = samples / PER_VECTOR<T>;
     // A word of samples filled with one value.
     const u32 repeat = sizeof(T) == 1 ? 0x01010101u : 0x00010001u, no_dark = (u32)zero * repeat;
+    u32 own = 0; // samples that this thread clamps
     const auto one = [&](u64 i) {
         const u32 channel = (u32)(i % C), d = has_dark ? dark[i] : zero, q = has_flat ? flat[i] : 1;
-        if (channel < COLOURS) image[i] = (T)exactly(image[i], d, q, factors[channel], (double)zero + offset);
+        if (channel < COLOURS) image[i] = (T)exactly(image[i], d, q, factors[channel], (double)zero + offset, own);
     };
     for (u64 v = thread; v < vectors; v += threads) {
         const uint4 p4 = ((const uint4 *)image)[v];
@@ -103,6 +105,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const u32 p[4] = {p4.x, p4.y, p4.z, p4.w}, d[4] = {d4.x, d4.y, d4.z, d4.w}, q[4] = {q4.x, q4.y, q4.z, q4.w};
         u32 out[4];
         float farthest = 0.0f;
+        u32 beyond = 0;
 #pragma unroll
         for (u32 word = 0; word < 4; word++) {
             u32 parts[PER_WORD<T>];
@@ -115,19 +118,27 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                 if (COLOURS == C || channel < COLOURS) {
                     const float x = s - above(d[word], place), y = above(q[word], place) - WHOLE;
                     const float value = nearly(x, y, high[channel], low[channel], farthest);
-                    parts[place] = __float_as_uint(fminf(fmaxf(value, -shift), FULL<T> - shift) + (WHOLE + shift));
+                    const float bounded = fminf(fmaxf(value, -shift), FULL<T> - shift);
+                    beyond += value != bounded;
+                    parts[place] = __float_as_uint(bounded + (WHOLE + shift));
                 }
             }
             out[word] = packed(parts);
         }
         if (small && farthest <= 0.5f - NEAR) {
             ((uint4 *)image)[v] = {out[0], out[1], out[2], out[3]};
+            own += beyond;
         } else {
 #pragma unroll 1
             for (u64 i = v * PER_VECTOR<T>; i < (v + 1) * PER_VECTOR<T>; i++) one(i);
         }
     }
     for (u64 i = vectors * PER_VECTOR<T> + thread; i < samples; i += threads) one(i);
+    if (__any_sync(ALL, own)) {
+#pragma unroll
+        for (u32 d = 16; d; d /= 2) own += __shfl_down_sync(ALL, own, d);
+        if (threadIdx.x % 32 == 0) atomicAdd(clamped, (u64)own);
+    }
 }
 
 // lengths: src[width * height * CHANNELS], dst[width * height * CHANNELS]

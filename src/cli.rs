@@ -17,6 +17,7 @@ use crate::bench;
 use crate::engine::options::{Common, DeviceOption, TypedCommand};
 use crate::gpu::visible::Demand;
 use crate::ops::Verb as _;
+use crate::ops::calibrate::{ResultType, Settings};
 use crate::ops::histogram::Histogram as Counting;
 use crate::ops::project::Project;
 use crate::ops::sum::Sum;
@@ -335,7 +336,7 @@ pub(crate) struct Proving {
 #[group(skip)]
 pub(crate) struct Frames {
     /// Subtract this dark frame; for a folder or a stack, the mean of all its pages
-    #[arg(long, value_name = "IMAGE", required_unless_present_any = ["flat", "bias"])]
+    #[arg(long, value_name = "IMAGE", required_unless_present_any = ["flat", "flat_start", "bias"])]
     pub dark: Option<PathBuf>,
 
     /// Subtract this bias frame from the flat field in place of the dark frame, and from the images if there is no dark frame. The dark frame and the flat field still contain it; for a folder or a stack, the mean of all its pages
@@ -345,6 +346,19 @@ pub(crate) struct Frames {
     /// Divide by this flat field (minus the dark frame) and multiply by its mean, for each channel; for a folder or a stack, the mean of all its pages
     #[arg(long, value_name = "IMAGE")]
     pub flat: Option<PathBuf>,
+
+    /// Divide by a flat field that changes from image to image: this one for the first image, that of --flat-end for the last, and for the others the means of both, weighted by the position in the list, or by the page of a single stack
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        requires = "flat_end",
+        conflicts_with = "flat"
+    )]
+    pub flat_start: Option<PathBuf>,
+
+    /// The flat field of the last image, see --flat-start
+    #[arg(long, value_name = "IMAGE", requires = "flat_start")]
+    pub flat_end: Option<PathBuf>,
 
     /// Add this to every result, so that samples below the dark frame are not clamped to 0
     #[arg(
@@ -359,12 +373,42 @@ pub(crate) struct Frames {
     /// Replace each sample that exceeds the median of its 8 neighbours by more than this with that median
     #[arg(long, value_name = "THRESHOLD")]
     pub hot: Option<u16>,
+
+    /// Sample type of the results (default: as input). f32 does not round to whole numbers and does not clamp; images and frames may then be floating-point images, too
+    #[arg(long, value_name = "TYPE")]
+    pub to: Option<ResultType>,
+
+    /// Give the attenuation, as for tomography: the natural logarithm of the flat field divided by the image, both minus the dark frame. Requires --flat and --to f32; an image less than 1 above the dark frame counts as 1
+    #[arg(long)]
+    pub log: bool,
 }
 
 impl Frames {
     /// The frames that are given.
     pub fn paths(&self) -> Vec<Option<PathBuf>> {
-        vec![self.bias.clone(), self.dark.clone(), self.flat.clone()]
+        let named = self.options().map(|(_, path)| path.clone());
+        named.to_vec()
+    }
+
+    /// The options that name frames.
+    pub fn options(&self) -> [(&'static str, &Option<PathBuf>); 5] {
+        [
+            ("--bias", &self.bias),
+            ("--dark", &self.dark),
+            ("--flat", &self.flat),
+            ("--flat-start", &self.flat_start),
+            ("--flat-end", &self.flat_end),
+        ]
+    }
+
+    /// The options that are not frames.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            offset: self.offset,
+            hot: self.hot,
+            to: self.to,
+            log: self.log,
+        }
     }
 }
 

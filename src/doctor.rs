@@ -204,6 +204,7 @@ fn example_plan(choice: Choice) -> Result<String> {
         budget: None,
         reading: Reading::default(),
         require_regular_file: false,
+        position: None,
         gpu_times: false,
     };
     let plans = plan_file(&[&Normalize::default()], input, Some(&output), &resources)?.plans;

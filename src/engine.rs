@@ -26,7 +26,7 @@ use crate::formats::{Format, PageSurvey, Reader, Reading, Writer};
 use crate::gpu::{Devices, Failed};
 use crate::image::Shape;
 use crate::image::metadata::Diagnostics;
-use crate::ops::{Operation, chain};
+use crate::ops::{Operation, Position, chain};
 use crate::os::limits;
 use crate::os::memory_budget::{MemoryBudget, Reservation};
 use crate::os::name::Shown;
@@ -59,6 +59,8 @@ pub struct Resources<'a> {
     pub reading: Reading,
     /// Whether the input must still be a regular file, as it was when the batch was planned.
     pub require_regular_file: bool,
+    /// The position of the input among all inputs; `None` if it is unknown.
+    pub position: Option<Position>,
     /// Whether copies and kernels on a GPU are timed.
     pub gpu_times: bool,
 }
@@ -126,14 +128,9 @@ pub fn page_bytes(
 
 /// Bytes of memory that the largest of these pages needs while `ops` process it.
 pub fn largest_page(ops: &[&dyn Operation], surveys: &[PageSurvey]) -> u64 {
-    let bytes = surveys.iter().map(|page| {
-        let channels = chain::most_channels(ops, page.shape.channels);
-        let shape = Shape {
-            channels,
-            ..page.shape
-        };
-        page_memory(&shape, page.metadata_bytes)
-    });
+    let bytes = surveys
+        .iter()
+        .map(|page| page_memory(&chain::largest(ops, page.shape), page.metadata_bytes));
     bytes.max().unwrap_or(0)
 }
 

@@ -52,7 +52,7 @@ use std::fmt;
 use sum::Totals;
 
 pub use min_max::MinMax;
-pub use sample_types::SampleTypes;
+pub use sample_types::{Position, SampleTypes};
 pub use statistics::{Statistic, Statistics};
 pub use verb::{Entry, Verb};
 
@@ -164,6 +164,8 @@ pub struct Properties {
     /// Whether each channel has its own statistic; a channel can also be a page on the channel axis of a
     /// stack.
     pub per_channel: bool,
+    /// Whether its result depends on the position of an image among all that are processed.
+    pub needs_position: bool,
     /// Whether it yields numbers, and merging those of many small blocks is cheap: then the whole image need not be in
     /// memory.
     pub merges_cheaply: bool,
@@ -180,6 +182,7 @@ impl Properties {
             statistic: Statistic::None,
             scope: Scope::Page,
             per_channel: false,
+            needs_position: false,
             merges_cheaply: false,
         }
     }
@@ -216,6 +219,11 @@ pub trait Bound: Sync {
     /// host: some of it is known only then.
     fn summary(&self) -> Summary {
         Summary::default()
+    }
+
+    /// How many samples it has clamped so far; `None` if it counts none.
+    fn clamped(&self) -> Option<u64> {
+        None
     }
 }
 
@@ -303,6 +311,8 @@ pub struct Summary {
     pub stretch: Option<Stretch>,
     /// Messages for the user, without the file's name.
     pub warnings: Vec<String>,
+    /// How many samples were clamped, if they were counted.
+    pub clamped: Option<u64>,
 }
 
 impl Summary {
@@ -314,8 +324,14 @@ impl Summary {
             self.announces = later.announces;
         }
         self.warnings.extend(later.warnings);
+        self.clamped = sum_of(self.clamped, later.clamped);
         self
     }
+}
+
+/// The sum of two counts, of which each may be absent.
+pub fn sum_of(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.or(b).map(|_| a.unwrap_or(0) + b.unwrap_or(0))
 }
 
 /// The result of an operation on a whole image.

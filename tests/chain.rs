@@ -53,11 +53,8 @@ fn calibrate(shape: Shape, signed: bool, hot: Option<u16>) -> Calibrate {
             0
         };
         let each = (0..shape.samples()).map(|_| zero + least + (numbers.next() % span) as u16);
-        Some(Frame {
-            name: name.into(),
-            image: Image::new(shape, samples(each.collect(), shape.depth)),
-            signed,
-        })
+        let image = Image::new(shape, samples(each.collect(), shape.depth));
+        Some(Frame::new(name, image, signed))
     };
     let dark = frame(0, 20, "dark");
     let flat = frame(30, 90, "flat").filter(|_| hot.is_none());
@@ -110,6 +107,7 @@ impl Law<'_> {
                 ..Reading::default()
             },
             require_regular_file: false,
+            position: None,
             gpu_times: false,
         };
         let done = process_file(ops, input, Some(&to), &resources, RunRecord::NONE);

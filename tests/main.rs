@@ -26,6 +26,8 @@ mod bench;
 mod bench_claims;
 /// Dark frames and flat fields.
 mod calibrate;
+/// Calibration in floating point.
+mod calibrate_real;
 /// Several verbs in one pass.
 mod chain;
 /// The types of samples between the verbs of one pass.
@@ -52,6 +54,8 @@ mod devices;
 mod documents;
 /// A driver that fails, at every call.
 mod driver;
+/// Flat fields that change from image to image.
+mod flat_series;
 /// Every format of the list: laws, literals, hostile files, messages.
 mod float64;
 /// Files of other projects that came out wrong.

@@ -82,6 +82,7 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 budget: None,
                 reading: Reading::default(),
                 require_regular_file: false,
+                position: None,
                 gpu_times: true,
             };
             process_file(&[&sum], &path("a.png"), None, &resources, RunRecord::NONE)

@@ -32,17 +32,20 @@ const SCHEMAS: [&str; 12] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 11] = [
+const OPTIONAL: [(&str, &str); 14] = [
     ("verify", "page"),
     ("journal", "damaged"),
     ("journal", "follow"),
     ("journal", "samples"),
     ("report", "latency"),
+    ("report", "clamped"),
     ("report", "float"),
     ("report", "output_sha256"),
+    ("report", "position"),
     ("report", "reads"),
     ("report", "samples_sha256"),
     ("sum", "float"),
+    ("stats", "clamped"),
     ("stats", "watch"),
 ];
 
@@ -135,6 +138,18 @@ fn printed() -> Vec<(&'static str, Value)> {
     go(0, "sum in/a.pgm colour.ppm --json -q", "sum", "");
     go(0, "sum two.tif --all --json", "sum", "");
     go(0, "sum real.pfm --json", "sum", "");
+    go(
+        0,
+        "calibrate --dark two.tif two.tif dark.tif --stats=json",
+        "",
+        "stats",
+    );
+    go(
+        0,
+        "calibrate --flat-start in/a.pgm --flat-end in/b.pgm in/a.pgm in/b.pgm out6 --report -",
+        "report",
+        "",
+    );
     go(0, "sum real.pfm --all --json", "sum", "");
     go(0, "normalize real.pfm real.png --report -", "report", "");
     go(1, "verify --json real.pfm nan.pfm", "verify", "");
@@ -280,8 +295,9 @@ fn what_is_printed_fits_its_schema() {
     );
     for (name, optional) in OPTIONAL {
         let has = |(of, object): &(&str, Value)| {
-            let key = object.get("key").unwrap_or(object);
-            *of == name && (object.get(optional).is_some() || key.get(optional).is_some())
+            let parts = ["/key", "/pages/0"].map(|part| object.pointer(part));
+            let mut all = parts.into_iter().flatten().chain([object]);
+            *of == name && all.any(|part| part.get(optional).is_some())
         };
         assert!(printed.iter().any(has), "{name} with {optional}");
     }

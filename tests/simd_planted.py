@@ -79,7 +79,7 @@ PLANTED = {
     ),
     "calibrate": (
         "a quotient is cut and not rounded",
-        [("src/ops/calibrate/cpu.rs", "floored(twice + q, 2.0 * q)", "floored(twice + if IF { 0.0 } else { q }, 2.0 * q)")],
+        [("src/ops/calibrate/whole/cpu.rs", "floored(twice + q, 2.0 * q)", "floored(twice + if IF { 0.0 } else { q }, 2.0 * q)")],
         "calibrate::three_by_two_by_hand",
     ),
     "filter": (

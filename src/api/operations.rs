@@ -11,7 +11,7 @@ use crate::engine::{
 use crate::formats::{Reading, memory::Page};
 use crate::gpu::Devices;
 use crate::image::{Depth, Region, Shape};
-use crate::ops::calibrate::{Calibrate, Frame};
+use crate::ops::calibrate::{Calibrate, FlatField, Frame, FrameSet, ResultType, Settings};
 use crate::ops::convert::Convert;
 use crate::ops::crop::Crop;
 use crate::ops::debayer::Debayer;
@@ -22,7 +22,7 @@ pub use crate::ops::lut::Palette;
 use crate::ops::normalize::{self, InputRange, Range};
 use crate::ops::restore::Restore;
 use crate::ops::symmetry::Symmetry;
-use crate::ops::{Operation, Scope, Verb, chain};
+use crate::ops::{Operation, Position, Scope, Verb, chain};
 use crate::os::Source;
 use crate::os::name::Shown;
 use std::fmt;
@@ -388,6 +388,7 @@ fn resources(devices: &Devices, reading: Reading) -> Resources<'_> {
         budget: None,
         reading,
         require_regular_file: false,
+        position: Some(Position::ONLY),
         gpu_times: false,
     }
 }
@@ -573,6 +574,17 @@ pub struct Calibration {
     pub offset: i32,
     /// Replaces each sample that exceeds the median of its 8 neighbours by more than this with that median.
     pub hot: Option<u16>,
+    /// Gives results in 32-bit floating point, which are not rounded to whole numbers and not clamped. Images and frames may then
+    /// be floating-point images, too.
+    pub to_f32: bool,
+    /// Gives the natural logarithm of the flat field divided by the image, both minus the dark frame. An image less than 1 above
+    /// the dark frame counts as 1. Requires a flat field and `to_f32`.
+    pub log: bool,
+    /// In place of `flat`: the flat field of the first image of [`Operations::run_stack`]. Those of the others lie between it and
+    /// `flat_end`, as their index says.
+    pub flat_start: Option<Image>,
+    /// The flat field of the last image.
+    pub flat_end: Option<Image>,
 }
 
 impl Calibration {
@@ -583,6 +595,10 @@ impl Calibration {
             flat,
             offset,
             hot,
+            to_f32,
+            log,
+            flat_start,
+            flat_end,
         } = self;
         if !(-65535..=65535).contains(&offset) {
             let why = format!("the offset {offset} is not in -65535 to 65535");
@@ -594,23 +610,32 @@ impl Calibration {
                 .path()
                 .map_or(name.into(), |path| path.shown().into_owned());
             let page = image.into_page();
-            let shape = page.image.shape();
-            if shape.depth.is_wide() {
-                return Err(Error::argument(format!(
-                    "{name} has samples of {}: frames have 8 or 16 bits",
-                    shape.depth
-                )));
-            }
             Ok(Some(Frame {
                 name,
+                values: page.metadata.values(page.image.shape().depth),
                 image: page.image,
-                signed: page.metadata.signed,
             }))
         };
         let bias = frame(bias, "the bias frame")?;
         let dark = frame(dark, "the dark frame")?;
-        let flat = frame(flat, "the flat field")?;
-        Calibrate::with_bias(bias, dark, flat, offset, hot).map_err(Error::new)
+        let start = frame(flat_start, "the flat field at the start")?;
+        let end = frame(flat_end, "the flat field at the end")?;
+        let flat = match (frame(flat, "the flat field")?, start, end) {
+            (None, Some(start), Some(end)) => Some(FlatField::Changing { start, end }),
+            (flat, None, None) => flat.map(FlatField::Constant),
+            _ => {
+                let why = "flat_start and flat_end are given together, and without flat";
+                return Err(Error::argument(why));
+            }
+        };
+        let frames = FrameSet { bias, dark, flat };
+        let settings = Settings {
+            offset,
+            hot,
+            to: to_f32.then_some(ResultType::Float),
+            log,
+        };
+        Calibrate::with_frames(frames, settings).map_err(Error::new)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::lineage::FilesRead;
 use crate::engine::Digests;
 use crate::engine::options::TypedCommand;
+use crate::ops::Position;
 use crate::os::name::Shown;
 use crate::os::{Sha256, Source};
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// The longest line that is read, in bytes: a stack of 100,000 pages takes a quarter of it.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// More inputs than any list has.
+const MOST_INPUTS: u64 = 1 << 40;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 16;
@@ -34,6 +38,8 @@ pub struct Claim {
     pub reads: Vec<FilesRead>,
     /// The digests of the input and the output.
     pub digests: Digests,
+    /// The position of the input among all inputs, if the output depends on it.
+    pub position: Option<Position>,
     /// Why it cannot be proven, if the line says so.
     pub obstacle: Option<String>,
 }
@@ -61,6 +67,7 @@ struct Line {
     options: Option<Vec<String>>,
     #[serde(default)]
     reads: Vec<FilesRead>,
+    position: Option<Position>,
     input_sha256: Option<Sha256>,
     samples_sha256: Option<Sha256>,
     output_sha256: Option<Sha256>,
@@ -78,6 +85,13 @@ impl Claim {
 
     fn of_line(line: Line) -> Result<Claim> {
         ensure!(line.schema == 2, "unknown version {}", line.schema);
+        // A report may name any numbers; products of these are computed.
+        let exists =
+            |position: Position| position.index < position.count && position.count < MOST_INPUTS;
+        ensure!(
+            line.position.is_none_or(exists),
+            "its position is not one of the list"
+        );
         let input = path(line.input, line.input_hex)?;
         let output = line
             .output
@@ -115,6 +129,7 @@ impl Claim {
                 samples: line.samples_sha256,
                 output: line.output_sha256,
             },
+            position: line.position,
             obstacle,
         })
     }

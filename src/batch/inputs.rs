@@ -78,6 +78,7 @@ pub fn collect(
         }
         found.items.extend(listed);
     }
+    found.record_order();
     if let Some(shard) = &selection.shard {
         found.record_set()?;
         found.items.retain(|item| shard.has(&item.key));

@@ -2,8 +2,9 @@
 
 use super::shard::WholeSet;
 use crate::engine::Digests;
+use crate::ops::Position;
 use crate::os::name::Shown;
-use crate::os::{Passes, Source, fault, file_of, is_absence, reason};
+use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -29,6 +30,8 @@ pub struct Item {
     pub may_be_stream: bool,
     /// The digests of its file, if a first pass computed them.
     pub digests: Digests,
+    /// Its position among all inputs, those of other shards included; `None` if it is unknown.
+    pub position: Option<Position>,
 }
 
 /// A file, folder or list that should have given images but could not be read, with the reason.
@@ -52,6 +55,8 @@ pub struct Items {
     pub unread: Vec<Unread>,
     /// All inputs of the set that these are part of.
     pub set: Option<WholeSet>,
+    /// The digest of the names of all inputs in their order, those of other shards included.
+    pub order: Option<Digest>,
     /// The inputs as the first pass saw them, if all are read several times.
     pub passes: Option<Passes>,
     /// Whether every pass computes the SHA-256 of the files.
@@ -153,6 +158,18 @@ impl Items {
             .retain(|_| !index.next().is_some_and(|index| failed.contains(&index)));
     }
 
+    /// Records the order of the items, before only a part of them is kept.
+    pub fn record_order(&mut self) {
+        let count = self.items.len() as u64;
+        let mut names = Vec::new();
+        for (item, index) in self.items.iter_mut().zip(0..) {
+            item.position = Some(Position { index, count });
+            names.extend_from_slice(item.key.as_os_str().as_bytes());
+            names.push(0);
+        }
+        self.order = Some(Digest::from_bytes(&names));
+    }
+
     /// Records all files of the set, before only a part of them is kept.
     ///
     /// # Errors
@@ -190,6 +207,7 @@ impl Item {
             listed: false,
             may_be_stream: false,
             digests: Digests::default(),
+            position: None,
         }
     }
 

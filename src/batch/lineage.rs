@@ -5,6 +5,7 @@ use super::item::{Item, Items};
 use crate::engine::Digests;
 use crate::engine::options::Common;
 use crate::formats::{Reader, Reading};
+use crate::ops::Operation;
 use crate::os::Sha256;
 use crate::os::name::Shown;
 use anyhow::{Context, Result};
@@ -33,16 +34,20 @@ pub struct Lineage {
     options: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reads: Vec<FilesRead>,
+    /// Whether an output depends on the position of its input among all inputs, which is then recorded.
+    #[serde(skip)]
+    pub positions: bool,
 }
 
 impl Lineage {
-    /// That of a run with these options, which reads these files besides its inputs.
-    pub fn new(common: &Common, reads: &[FilesRead]) -> Lineage {
+    /// That of a run of `ops` with these options, which reads these files besides its inputs.
+    pub fn new(ops: &[&dyn Operation], common: &Common, reads: &[FilesRead]) -> Lineage {
         Lineage {
             version: VERSION,
             verb: common.typed.verb.clone(),
             options: common.typed.options.clone(),
             reads: reads.to_vec(),
+            positions: ops.iter().any(|op| op.properties().needs_position),
         }
     }
 }

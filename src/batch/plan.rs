@@ -144,6 +144,7 @@ impl Batch<'_, '_> {
             budget: None,
             reading: self.common.reading,
             require_regular_file: false,
+            position: item.position,
             gpu_times: false,
         };
         let input = NamedSource {

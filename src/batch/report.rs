@@ -8,6 +8,7 @@ use super::sheet::{self, FAILED, FileRecord, Sheet};
 use crate::engine::{Digests, Done, PageResult, Warning};
 use crate::formats::Reading;
 use crate::image::number::Number;
+use crate::ops::Position;
 use crate::os::console;
 use crate::os::fault::{self, Kind, Reads};
 use crate::os::name::{self, Shown};
@@ -264,6 +265,9 @@ struct Line<'a> {
     status: &'static str,
     #[serde(flatten)]
     lineage: &'a Lineage,
+    /// The input's position among all, if the output depends on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<Position>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_sha256: Option<Sha256>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,6 +309,9 @@ struct PageRecord {
     float: bool,
     signed: bool,
     ranges: Vec<RangeRecord>,
+    /// How many samples were clamped, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clamped: Option<u64>,
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -359,6 +366,7 @@ impl<'a> Line<'a> {
             latency: time.latency.map(|latency| latency.as_secs_f64()),
             status: outcome.status(),
             lineage,
+            position: item.position.filter(|_| lineage.positions),
             input_sha256,
             samples_sha256,
             output_sha256,
@@ -402,6 +410,7 @@ impl PageRecord {
             signed,
             ranges,
             print_ranges: _,
+            clamped,
         } = found;
         let names = match ranges.len() {
             1 if shape.colours() > 1 => &["all"],
@@ -419,6 +428,7 @@ impl PageRecord {
             ranges: ranges
                 .map(|(&channel, &(min, max))| RangeRecord { channel, min, max })
                 .collect(),
+            clamped: *clamped,
         }
     }
 }

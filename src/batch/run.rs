@@ -153,6 +153,7 @@ impl Batch<'_, '_> {
     ) -> Result<Option<Done>> {
         let resources = &Resources {
             require_regular_file: !item.may_be_stream,
+            position: item.position,
             ..*resources
         };
         let passes = self.items.passes.as_ref();
@@ -225,7 +226,7 @@ impl Batch<'_, '_> {
     /// Opens the file of `--report`; `append` keeps what is in it.
     pub(super) fn open_report(&self, append: bool) -> Result<Option<Report>> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let lineage = Lineage::new(self.common, self.reads);
+        let lineage = Lineage::new(self.ops, self.common, self.reads);
         let open = |path: &PathBuf| Report::open(path, append, overwrite, lineage);
         self.options.report.as_ref().map(open).transpose()
     }

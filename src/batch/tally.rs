@@ -127,6 +127,7 @@ impl<'a, S: Screen> Tally<'a, S> {
     fn time(&mut self, item: &Item, done: &Done) {
         let pages = done.results.pages.len();
         self.times.add(&done.timeline, &done.device, pages);
+        self.times.add_clamped(done.results.clamped());
         if self.draws {
             self.times.tracks.push(Track {
                 name: item.input.shown().into_owned(),

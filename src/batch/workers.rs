@@ -205,6 +205,7 @@ impl Workers {
                 budget: Some(&self.budget),
                 reading: self.reading,
                 require_regular_file: false,
+                position: None,
                 gpu_times: self.gpu_times,
             });
         });

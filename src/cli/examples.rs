@@ -42,7 +42,9 @@ A stack's channels are those of its axes; Z and T become pages.";
 pub const CALIBRATE: &str = "Examples:\n\
 \x20 gpuimg calibrate --dark dark.tif --flat flat.tif in/ out/\n\
 \x20 gpuimg calibrate --dark darks/ --flat flats/ in/ out/   average the frames\n\
-\x20 gpuimg calibrate --dark dark.tif in.tif out.tif --offset 100";
+\x20 gpuimg calibrate --dark dark.tif in.tif out.tif --offset 100\n\
+\x20 gpuimg calibrate --dark dark.tif --flat flat.tif --log --to f32 in/ out/\n\
+\x20 gpuimg calibrate --dark dark.tif --flat-start f1.tif --flat-end f2.tif in/ out/";
 
 pub const PROVE: &str = "Examples:\n\
 \x20 gpuimg prove r.jsonl                            status 0 if every output is proven\n\

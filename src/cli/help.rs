@@ -104,7 +104,7 @@ const GROUPS: [Group; 7] = [
 ];
 
 /// Options that mean something of their own in one verb: the verb, the option, and its text in `-h`.
-const OWN: [(&str, &str, &str); 18] = [
+const OWN: [(&str, &str, &str); 22] = [
     (
         "combine",
         "colours",
@@ -117,8 +117,16 @@ const OWN: [(&str, &str, &str); 18] = [
         "Bias frame, which dark and flat contain",
     ),
     ("calibrate", "flat", "Flat field, or images to average"),
+    (
+        "calibrate",
+        "flat-start",
+        "Flat field of the first image (and --flat-end)",
+    ),
+    ("calibrate", "flat-end", ""),
     ("calibrate", "offset", "Add this to every result"),
     ("calibrate", "hot", "Replace hot pixels by a median"),
+    ("calibrate", "to", "f32: results in floating point"),
+    ("calibrate", "log", "Attenuation: ln(flat / image)"),
     ("project", "saturate", "Clamp sums that are too large"),
     ("project", "scale", "Scale sums to the sample type"),
     (

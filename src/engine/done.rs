@@ -5,6 +5,7 @@ use crate::image::metadata::Hint;
 use crate::image::number::Number;
 use crate::ops::counts::Counts;
 use crate::ops::sum::Totals;
+use crate::ops::sum_of;
 use crate::os::Sha256;
 use crate::os::outcome::Outcome;
 use crate::timing::Timeline;
@@ -89,6 +90,8 @@ pub struct PageResult {
     pub ranges: Vec<(Number, Number)>,
     /// Whether to print the ranges even without `--verbose`.
     pub print_ranges: bool,
+    /// How many samples were clamped, if they were counted.
+    pub clamped: Option<u64>,
 }
 
 impl PageResult {
@@ -108,6 +111,12 @@ impl Digests {
 }
 
 impl Results {
+    /// How many samples of all pages were clamped, if they were counted.
+    pub fn clamped(&self) -> Option<u64> {
+        let pages = self.pages.iter().map(|page| page.clamped);
+        pages.fold(None, sum_of)
+    }
+
     /// Adds the counts of a page.
     pub(super) fn add_counts(&mut self, more: Counts) -> Result<()> {
         match &mut self.counts {

@@ -297,9 +297,14 @@ fn run_on_cpu(tasks: &[Task], image: Image, timeline: &mut Timeline) -> Result<E
         let measured = task.statistic().cpu(&image, timeline);
         let statistics = task.statistics.unwrap_or(&measured);
         let bound = task.op.bind(task.types, statistics)?;
+        let result = bound.cpu(image, timeline)?;
+        let summary = Summary {
+            clamped: bound.clamped(),
+            ..bound.summary()
+        };
         executed = Executed {
-            result: bound.cpu(image, timeline)?,
-            summary: executed.summary.then(bound.summary()),
+            result,
+            summary: executed.summary.then(summary),
         };
     }
     Ok(executed)

@@ -13,7 +13,7 @@ use crate::formats::format::Field;
 use crate::formats::{Reader, Writer};
 use crate::image::metadata::{Diagnostics, Stretch};
 use crate::image::{Region, Shape};
-use crate::ops::{Operation, chain};
+use crate::ops::{Operation, Position, chain};
 use crate::os::{InputRecord, Source, Target};
 use crate::timing::CodecClock;
 use anyhow::{Context, Result, ensure};
@@ -26,6 +26,8 @@ pub struct Job<'a> {
     pub output: Option<Output<'a>>,
     /// Whether pages are processed in bands of rows, where that is possible.
     pub row_bands: bool,
+    /// The position of the current input among all inputs; `None` if it is unknown.
+    pub position: Option<Position>,
     /// Runs the operations, and keeps the times.
     pub executor: Executor<'a>,
     /// The diagnostics of all pages so far.
@@ -125,6 +127,7 @@ impl<'a> Job<'a> {
             ops,
             row_bands: output.as_ref().is_some_and(low_memory),
             output,
+            position: resources.position,
             executor: Executor::new(resources.devices, resources.timeline()),
             diagnostics: FileDiagnostics::new(pages),
             results: Results::default(),
@@ -150,6 +153,12 @@ impl<'a> Job<'a> {
         let header = input
             .header(index, chain::first_region(self.ops), uses_gpu)
             .with_context(|| input.messages.cannot_read())?;
+        let header = PageHeader {
+            position: self
+                .position
+                .and_then(|file| input.series_position(index, file)),
+            ..header
+        };
         self.plan_header(header, input, shared)
     }
 
@@ -372,6 +381,19 @@ impl Input<'_> {
         self.position.map_or(0, |position| position.pages_before) + header.page + 1
     }
 
+    /// The position of the page at `index` among the selected pages in the series of all images: that of its `file`, or in the
+    /// only file that of the page. `None` if several files have several pages.
+    fn series_position(&self, index: usize, file: Position) -> Option<Position> {
+        let is_only_page = self.reader.pages().len() == 1;
+        if file.count > 1 {
+            return is_only_page.then_some(file);
+        }
+        Some(Position {
+            index: self.reader.pages()[index] as u64,
+            count: self.reader.pages_of_file() as u64,
+        })
+    }
+
     /// The header of the page at `index` among the selected pages, which becomes the decoder's current page.
     /// `region` is the part of the page that the first operation takes. With `read_ahead`, a GPU will probably decode the page.
     fn header(
@@ -392,6 +414,7 @@ impl Input<'_> {
         Ok(PageHeader {
             page: self.reader.pages()[index],
             channel: self.reader.channel(index),
+            position: None,
             shape,
             format: self.reader.format(),
             metadata,

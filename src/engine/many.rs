@@ -7,7 +7,7 @@ use super::job::{self, Job, Output, OutputPosition};
 use super::shared::SharedStatistics;
 use super::{Resources, RunRecord, check_page, page_bytes, with_fallback};
 use crate::formats::{Format, PageSurvey, Reader, Writer};
-use crate::ops::{Operation, chain};
+use crate::ops::{Operation, Position, chain};
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Passes, Source};
 use crate::timing::CodecClock;
@@ -19,6 +19,8 @@ use std::path::Path;
 pub struct StackInput<'a> {
     /// Its path.
     pub path: &'a Path,
+    /// Its position among all inputs.
+    pub position: Option<Position>,
     /// Whether it must be a regular file.
     pub must_be_regular: bool,
 }
@@ -73,6 +75,7 @@ fn process_once(
     let mut shared = SharedStatistics::default();
     for operation in SharedStatistics::operations(ops) {
         for (input, position) in inputs.iter().zip(&survey.positions) {
+            job.position = input.position;
             files.visit(input, Some(*position), |file| {
                 job.measure_file(operation, file, &mut shared)
             })?;
@@ -80,6 +83,7 @@ fn process_once(
     }
     let mut damage = None;
     for (input, position) in inputs.iter().zip(&survey.positions) {
+        job.position = input.position;
         files.visit(input, Some(*position), |file| {
             let pages = file.reader.pages().len();
             ensure!(

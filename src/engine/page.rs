@@ -420,6 +420,7 @@ impl<'a> Job<'a> {
             signed: run.plan.header.metadata.signed,
             print_ranges: summary.announces,
             ranges: summary.ranges,
+            clamped: summary.clamped,
         };
         let mut diagnostics = run.diagnostics;
         diagnostics.notes.extend(input.reader.fallbacks());

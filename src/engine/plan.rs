@@ -16,7 +16,7 @@ use crate::image::number::Number;
 use crate::image::{Depth, Region, Shape, Values};
 use crate::ops::fit::Fit;
 use crate::ops::symmetry::Symmetry;
-use crate::ops::{self, Access, Operation, SampleTypes, Statistic, Summary, chain};
+use crate::ops::{self, Access, Operation, Position, SampleTypes, Statistic, Summary, chain};
 use anyhow::{Result, ensure};
 
 pub use depth::InputConversion;
@@ -40,6 +40,8 @@ pub struct PageHeader {
     pub page: usize,
     /// Its position on the axis of channels, counted from 0.
     pub channel: usize,
+    /// Its position among all images that are processed; `None` if it is unknown or ambiguous.
+    pub position: Option<Position>,
     /// Its shape as it is stored.
     pub shape: Shape,
     /// The format of its file.
@@ -409,6 +411,7 @@ fn steps<'a>(
             },
             window,
             stretch: stretch.take(),
+            position: header.position,
         };
         if !op.properties().effect.keeps_values() {
             window = None;
@@ -417,6 +420,7 @@ fn steps<'a>(
         if output_type.depth != depth {
             depth = types.written.depth;
         }
+        // As in a file between the two steps.
         values = Values {
             depth,
             signed: output_type.signed,
@@ -501,8 +505,9 @@ fn check_extra_channel(
     ensure!(
         chain::output_depth(ops, shape.depth) == shape.depth
             || metadata.alpha != Alpha::Unspecified,
-        "its last channel has an unspecified meaning and {}, so it cannot be converted to 16 bits",
-        shape.depth
+        "its last channel has an unspecified meaning and {}, so it cannot be converted to {}",
+        shape.depth,
+        chain::output_depth(ops, shape.depth)
     );
     ensure!(
         metadata.alpha != Alpha::Black

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::formats::{Pages, Reader};
 use crate::image::metadata::Place;
-use crate::ops::{Operation, chain};
+use crate::ops::{Operation, Position, chain};
 use crate::os::{Passes, Source};
 use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result};
@@ -164,8 +164,13 @@ pub fn process_stack_page(
 ) -> Result<Done> {
     let mut reading = resources.reading;
     (reading.axes, reading.pages) = (None, Some(Pages::one(page)));
+    let is_only_input = |position: &Position| position.count == 1;
     let resources = &Resources {
         reading,
+        // A page of one of several stacks has no position among all images.
+        position: resources
+            .position
+            .filter(|position| is_only_input(position) || stack.pages.len() == 1),
         ..*resources
     };
     let input = NamedSource {

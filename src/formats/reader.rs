@@ -98,6 +98,8 @@ pub struct Reader<'a> {
     source: &'a Source,
     format: &'static Format,
     decoder: Box<dyn Decoder + 'a>,
+    /// The number of all pages.
+    pages_of_file: usize,
     /// The selected pages, counted from 0.
     pages: Vec<usize>,
     /// The axes along which the selected pages lie, if its metadata name any.
@@ -128,6 +130,7 @@ impl<'a> Reader<'a> {
             source,
             format: &memory::FORMAT,
             decoder: Box::new(memory::MemoryDecoder::new(pages)),
+            pages_of_file: pages.count(),
             pages: (0..pages.count()).collect(),
             axes: None,
             part: None,
@@ -153,6 +156,7 @@ impl<'a> Reader<'a> {
         let mut reader = Reader {
             source,
             format,
+            pages_of_file: decoder.pages(),
             pages: (0..decoder.pages()).collect(),
             decoder,
             axes: None,
@@ -218,6 +222,7 @@ impl<'a> Reader<'a> {
             source,
             format,
             decoder,
+            pages_of_file: count,
             pages: (selected.first - 1..selected.last).collect(),
             axes: None,
             part: None,
@@ -347,6 +352,11 @@ impl<'a> Reader<'a> {
     /// of which they are made true.
     pub fn is_whole(&self) -> bool {
         self.part.is_some() || self.pages.len() == self.decoder.pages()
+    }
+
+    /// The number of all pages of the file, of which some may not be selected.
+    pub fn pages_of_file(&self) -> usize {
+        self.pages_of_file
     }
 
     /// Turns to page `index` of the selected pages.

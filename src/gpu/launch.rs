@@ -139,18 +139,19 @@ pub mod calibrate {
     arguments! {
         /// `calibrate` of kernels/calibrate.cu.
         ///
-        /// Lengths `image[samples]`, `dark[has_dark == 0 ? 0 : samples]`, `flat[has_flat == 0 ? 0 : samples]`, `factors[CHANNELS]`.
+        /// Lengths `image[samples]`, `dark[has_dark == 0 ? 0 : samples]`, `flat[has_flat == 0 ? 0 : samples]`, `factors[CHANNELS]`, `clamped[1]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
         checked Calibrate<'a> = "calibrate" ["calibrate"] FORMS;
-        { image: ViewMut<'a>, samples: u64, dark: View<'a>, flat: View<'a>, factors: View<'a>, has_dark: u32, has_flat: u32, zero: i32, offset: i32 }
+        { image: ViewMut<'a>, samples: u64, dark: View<'a>, flat: View<'a>, factors: View<'a>, has_dark: u32, has_flat: u32, zero: i32, offset: i32, clamped: ViewMut<'a> }
         |it, launch, list| {
             launch.has("image", it.image.len(), it.samples.saturating_mul(launch.form.sample))?;
             launch.has("dark", it.dark.len(), (if u64::from(it.has_dark) == 0 { 0 } else { it.samples }).saturating_mul(launch.form.sample))?;
             launch.has("flat", it.flat.len(), (if u64::from(it.has_flat) == 0 { 0 } else { it.samples }).saturating_mul(launch.form.sample))?;
             launch.has("factors", it.factors.len(), launch.form.channels.saturating_mul(32))?;
+            launch.has("clamped", it.clamped.len(), 8)?;
             launch.requires(it.samples.is_multiple_of(launch.form.channels), "samples % CHANNELS == 0")?;
-        } { list.push(&it.image); list.push(&it.samples); list.push(&it.dark); list.push(&it.flat); list.push(&it.factors); list.push(&it.has_dark); list.push(&it.has_flat); list.push(&it.zero); list.push(&it.offset); }
+        } { list.push(&it.image); list.push(&it.samples); list.push(&it.dark); list.push(&it.flat); list.push(&it.factors); list.push(&it.has_dark); list.push(&it.has_flat); list.push(&it.zero); list.push(&it.offset); list.push(&it.clamped); }
     }
 
     arguments! {

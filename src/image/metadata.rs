@@ -226,6 +226,8 @@ pub enum Hint {
     Outliers,
     /// `calibrate` clamps so many percent of the samples.
     Clamped(usize),
+    /// `calibrate --log` clamps so many percent of the samples.
+    ClampedToOne(usize),
 }
 
 impl Hint {
@@ -238,6 +240,9 @@ impl Hint {
             Hint::Clamped(_) => {
                 "samples below the dark frame are clamped to 0 (use --offset to keep them)"
             }
+            Hint::ClampedToOne(_) => {
+                "samples that are less than 1 above the dark frame are taken as 1 (--log expects counts, not values from 0 to 1)"
+            }
         }
     }
 }
@@ -246,7 +251,9 @@ impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Hint::Outliers => f.write_str(self.advice()),
-            Hint::Clamped(percent) => write!(f, "about {percent} %: {}", self.advice()),
+            Hint::Clamped(percent) | Hint::ClampedToOne(percent) => {
+                write!(f, "about {percent} %: {}", self.advice())
+            }
         }
     }
 }

@@ -79,14 +79,25 @@ pub fn output_depth(ops: &[&dyn Operation], depth: Depth) -> Depth {
     })
 }
 
-/// The most channels that an image with this number of channels has before, between and after the operations.
-pub fn most_channels(ops: &[&dyn Operation], channels: usize) -> usize {
-    let (mut most, mut current) = (channels, channels);
+/// This shape with the most channels and the most bits that an image of it has before, between and after the operations.
+pub fn largest(ops: &[&dyn Operation], shape: Shape) -> Shape {
+    let (mut largest, mut values) = (
+        shape,
+        Values {
+            depth: shape.depth,
+            signed: false,
+        },
+    );
+    let mut channels = shape.channels;
     for op in ops {
-        current = op.output_channels(current);
-        most = most.max(current);
+        channels = op.output_channels(channels);
+        values = op.output_type(values);
+        largest.channels = largest.channels.max(channels);
+        if values.depth.bytes() > largest.depth.bytes() {
+            largest.depth = values.depth;
+        }
     }
-    most
+    largest
 }
 
 /// The shape of the result of all operations for an image of this shape, unless the user chooses another depth.

@@ -3,6 +3,21 @@
 use super::Operation;
 use crate::image::metadata::Stretch;
 use crate::image::{Depth, Shape, Values};
+use serde::{Deserialize, Serialize};
+
+/// The place of an image in a series of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Its index, counted from 0.
+    pub index: u64,
+    /// The number of images of the series; more than `index`.
+    pub count: u64,
+}
+
+impl Position {
+    /// That of the only image.
+    pub const ONLY: Position = Position { index: 0, count: 1 };
+}
 
 /// The types of the samples that an operation works on: in memory, in the input file, and in the
 /// output file.
@@ -23,6 +38,8 @@ pub struct SampleTypes {
     pub window: Option<(i64, i64)>,
     /// The record in the input file of how its values were scaled.
     pub stretch: Option<Stretch>,
+    /// The position of the image among all that are processed; `None` if it is unknown or ambiguous.
+    pub position: Option<Position>,
 }
 
 impl SampleTypes {
@@ -39,6 +56,7 @@ impl SampleTypes {
             written: values,
             window: None,
             stretch: None,
+            position: None,
         }
     }
 

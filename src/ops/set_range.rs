@@ -38,6 +38,7 @@ impl<'a> SetRange<'a> {
             written: values,
             window: None,
             stretch: None,
+            position: None,
         };
         let ranges = op.bind(types, &counts)?.summary().ranges;
         Ok(SetRange {

@@ -34,6 +34,8 @@ pub struct Report {
     pub threads: usize,
     /// Pages of all files.
     pub pages: usize,
+    /// How many samples of all files were clamped, if they were counted.
+    pub clamped: Option<u64>,
     /// The devices that did the work.
     pub devices: Vec<DeviceShare>,
     /// The plan of the first page of the only file; empty for a batch.
@@ -98,6 +100,13 @@ impl Report {
         }
     }
 
+    /// Adds the number of samples of a file that were clamped, if they were counted.
+    pub fn add_clamped(&mut self, clamped: Option<u64>) {
+        if let Some(clamped) = clamped {
+            *self.clamped.get_or_insert(0) += clamped;
+        }
+    }
+
     /// A sentence, and a table: one image has a line for each of its spans, a stack and a batch one for each stage.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n", self.sentence(), self.title);
@@ -114,7 +123,10 @@ impl Report {
             None => self.totals.table("file", self.files.done, &self.peaks),
         };
         let watch = self.watch.as_ref().map(Watched::text);
-        out + &self.conclusion() + &watch.unwrap_or_default()
+        let clamped = self
+            .clamped
+            .map(|clamped| format!("clamped samples: {clamped}\n"));
+        out + &self.conclusion() + &clamped.unwrap_or_default() + &watch.unwrap_or_default()
     }
 
     /// A line for each device: why it was chosen, or its share of the files.
@@ -234,6 +246,7 @@ impl Report {
             title: &self.title,
             files: self.files,
             pages: self.pages,
+            clamped: self.clamped,
             threads: self.threads,
             devices: &self.devices,
             plan: (!self.plan.is_empty()).then_some(&self.plan),
@@ -257,6 +270,8 @@ struct ReportRecord<'a> {
     #[serde(flatten)]
     files: FileCounts,
     pages: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clamped: Option<u64>,
     threads: usize,
     devices: &'a [DeviceShare],
     plan: Option<&'a str>,

@@ -172,7 +172,7 @@ static int ascending(const void *a, const void *b) {
 // The sizes of a kernel's arguments: p a pointer, q 64 bits, u 32.
 static const struct { const char *name, *args; } signatures[] = {
     {"sum", "pqp"}, {"minmax", "pqp"}, {"scale", "ppqpuuu"}, {"flip", "ppqquu"}, {"transpose", "ppqquu"},
-    {"histogram", "pqp"}, {"calibrate", "pqpppuuuu"}, {"add", "pqp"}, {"lower", "pqp"}, {"raise", "pqp"},
+    {"histogram", "pqp"}, {"calibrate", "pqpppuuuup"}, {"add", "pqp"}, {"lower", "pqp"}, {"raise", "pqp"},
     {"median", "pqup"},
 };
 static const char *signature(const char *name) {
@@ -243,6 +243,7 @@ static void run_kernel(const char *name, const uint64_t *a) {
         const char *dark = (uint32_t)a[5] ? device(a[2], a[1] * bytes, name) : NULL;
         const char *flat = (uint32_t)a[6] ? device(a[3], a[1] * bytes, name) : NULL;
         const double *factors = (double *)device(a[4], 32 * channels, name);
+        uint64_t *clamped = (uint64_t *)device(a[9], 8, name);
         for (uint64_t i = 0; i < a[1]; i++) {
             const int c = i % channels, zero = (int)a[7], offset = (int)a[8];
             if (c >= colours) continue;
@@ -250,6 +251,7 @@ static void run_kernel(const char *name, const uint64_t *a) {
             const double q = (uint32_t)a[6] ? get(flat, i, bits) : 1, *factor = factors + 4 * c;
             const double twice = x * factor[0] + floor(x * factor[x < 0 ? 2 : 1]);
             const double value = floor((twice + q) / (2 * q)) + zero + offset;
+            *clamped += value < 0 || value > full;
             put(image, i, bits, value < 0 ? 0 : value > full ? full : (uint64_t)value);
         }
     } else if (!strncmp(name, "median_", 7)) {

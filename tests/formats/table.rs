@@ -31,7 +31,7 @@ const WIDE: &[Depth] = &[Depth::ThirtyTwo, Depth::Float, Depth::Double];
 
 /// The verbs of the second table, with what stands before and after the input, and which samples of
 /// 32 and 64 bits are taken.
-const VERBS: [(&str, &str, &str, &[Depth]); 9] = [
+const VERBS: [(&str, &str, &str, &[Depth]); 10] = [
     ("rotate", "rotate 90", "out.tif", WIDE),
     ("flip", "flip vertical", "out.tif", WIDE),
     ("transpose", "transpose", "out.tif", WIDE),
@@ -41,6 +41,12 @@ const VERBS: [(&str, &str, &str, &[Depth]); 9] = [
     ("histogram", "histogram -o a.hist --overwrite", "", &[]),
     ("project", "project mean", "out.tif", &[Depth::Float]),
     ("calibrate", "calibrate --dark IN", "out.tif", &[]),
+    (
+        "calibrate --to f32",
+        "calibrate --to f32 --dark IN",
+        "out.tif",
+        &[Depth::Float],
+    ),
 ];
 
 fn contract() -> String {

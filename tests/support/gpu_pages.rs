@@ -33,6 +33,7 @@ pub fn processed(
         budget: None,
         reading: Reading::default(),
         require_regular_file: false,
+        position: None,
         gpu_times: true,
     };
     let done = process_file(

@@ -27,6 +27,7 @@ pub fn picture(path: &Path, image: Image, metadata: Metadata, reading: &Reading)
         budget: None,
         reading: *reading,
         require_regular_file: false,
+        position: None,
         gpu_times: false,
     };
     let destination = Destination {

@@ -155,6 +155,7 @@ fn calibrate(context: &BenchContext, len: usize) -> Result<Time> {
     let flat = context.gpu.words(&repeated(context, len, |&p| flat(p)))?;
     let factors = context.gpu.words(&[calibrate::factor(3, 2)])?;
     let kernel = context.gpu.kernel::<Calibrate>("u16_c1")?;
+    let mut clamped = context.gpu.words(&[0u64])?;
     let samples = len as u64 / 2;
     let grid = u32::try_from(samples.div_ceil(2048))?;
     context.check_and_time(image, &expected, |image| {
@@ -168,6 +169,7 @@ fn calibrate(context: &BenchContext, len: usize) -> Result<Time> {
             has_flat: 1,
             zero: 0,
             offset: 0,
+            clamped: clamped.view_mut(),
         };
         context.gpu.launch(&kernel, grid, arguments)
     })

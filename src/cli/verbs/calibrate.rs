@@ -13,12 +13,13 @@ use crate::cli::Frames;
 use crate::engine::options::{Common, TypedCommand};
 use crate::formats::Reading;
 use crate::image::Depth;
-use crate::ops::calibrate::{Calibrate, Frame};
-use crate::ops::project::{Project, Projection};
+use crate::ops::calibrate::{Calibrate, FlatField, Frame, FrameSet, ResultType, Settings};
+use crate::ops::project::{Project, Projection, Wide};
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
 use anyhow::{Context, Result, ensure};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::slice;
 
 /// Calibrates each image with the same frames.
@@ -36,18 +37,23 @@ pub(super) fn operation(
     files: &Files,
     common: &Common,
 ) -> Result<Calibrate> {
-    let collect = |path: &PathBuf| {
-        // The options that select inputs do not apply to frames.
-        let all = Selection::default();
-        inputs::collect(slice::from_ref(path), &all, &reading(common), None)
-    };
-    let collect = |path: &Option<PathBuf>| path.as_ref().map(collect).transpose();
-    let bias = collect(&frames.bias).map_err(usage)?;
-    let dark = collect(&frames.dark).map_err(usage)?;
-    let flat = collect(&frames.flat).map_err(usage)?;
-    let read = [&bias, &dark, &flat].into_iter().flatten();
-    let read: Vec<&Path> = read
-        .flat_map(|frames| &frames.items)
+    let settings = frames.settings();
+    settings
+        .check()
+        .and_then(|()| check_series(frames, files))
+        .map_err(usage)?;
+    let mut named = Vec::new();
+    for (option, path) in frames.options() {
+        if let Some(path) = path {
+            // The options that select inputs do not apply to frames.
+            let all = Selection::default();
+            let items = inputs::collect(slice::from_ref(path), &all, &reading(common), None);
+            named.push((option, path, items.map_err(usage)?));
+        }
+    }
+    let read: Vec<&Path> = named
+        .iter()
+        .flat_map(|(_, _, frames)| &frames.items)
         .map(|frame| frame.input.as_path())
         .collect();
     let Conversion { items, naming, .. } = &*conversion;
@@ -56,22 +62,30 @@ pub(super) fn operation(
         output_paths::keep_report_off(report, &[], &read).map_err(usage)?;
     }
     if conversion.items.keeps_digests {
-        for (option, frames) in [("--bias", &bias), ("--dark", &dark), ("--flat", &flat)] {
-            if let Some(frames) = frames {
-                let read = FilesRead::new(option, frames, &reading(common))?;
-                conversion.reads.push(read);
-            }
+        for (option, _, frames) in &named {
+            let read = FilesRead::new(option, frames, &reading(common))?;
+            conversion.reads.push(read);
         }
     }
-    let mean = |path: &Option<PathBuf>, frames: Option<Items>| {
-        let frames = path.as_ref().zip(frames);
-        let frame = frames.map(|(path, frames)| frame(path, &frames, &files.batch, common));
-        frame.transpose()
+    let mut loaded = BTreeMap::new();
+    for (option, path, items) in &named {
+        loaded.insert(*option, frame(path, items, settings, &files.batch, common)?);
+    }
+    let mut take = |option| loaded.remove(option);
+    let flat = match (take("--flat"), take("--flat-start"), take("--flat-end")) {
+        (_, Some(start), Some(end)) => Some(FlatField::Changing { start, end }),
+        (flat, ..) => flat.map(FlatField::Constant),
     };
-    let bias = mean(&frames.bias, bias)?;
-    let dark = mean(&frames.dark, dark)?;
-    let flat = mean(&frames.flat, flat)?;
-    Calibrate::with_bias(bias, dark, flat, frames.offset, frames.hot)
+    let frames = FrameSet {
+        bias: take("--bias"),
+        dark: take("--dark"),
+        flat,
+    };
+    let calibrate = Calibrate::with_frames(frames, settings)?;
+    Ok(match conversion.items.order {
+        Some(order) => calibrate.in_series(order),
+        None => calibrate,
+    })
 }
 
 /// Refuses options that would change images but not their frames: as the `first` operation, after the images were rotated
@@ -94,6 +108,15 @@ pub(super) fn check(files: &Files, first: bool, last: bool) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a flat field that changes from image to image if the number of images is unknown.
+fn check_series(frames: &Frames, files: &Files) -> Result<()> {
+    ensure!(
+        frames.flat_start.is_none() || !files.batch.watching.watch,
+        "--flat-start and --flat-end need to know the number of images, which --watch does not"
+    );
+    Ok(())
+}
+
 /// The options for reading frames: `--pages`, `--keep-going` and `--raw` apply only to the images.
 fn reading(common: &Common) -> Reading {
     Reading {
@@ -103,7 +126,13 @@ fn reading(common: &Common) -> Reading {
 }
 
 /// The frame in a file or a folder: the mean of all images there.
-fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result<Frame> {
+fn frame(
+    path: &Path,
+    items: &Items,
+    settings: Settings,
+    batch: &Options,
+    common: &Common,
+) -> Result<Frame> {
     let quiet = Options {
         jobs: batch.jobs,
         mem_limit: batch.mem_limit,
@@ -117,8 +146,11 @@ fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result
         reading: reading(common),
         typed: TypedCommand::default(),
     };
-    let op = Project::plain(Projection::Mean);
-    let mut signed = false;
+    let op = Project {
+        to: settings.to.map(|ResultType::Float| Wide::Float),
+        ..Project::plain(Projection::Mean)
+    };
+    let mut values = None;
     let projecting = Projecting {
         op: &op,
         items,
@@ -126,13 +158,15 @@ fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result
         common: &common,
     };
     let (mean, _) = projecting.run(|first| {
-        signed = first.image_type.signed;
+        values = Some(first.metadata.values(first.image_type.shape.depth));
         Ok(())
     })?;
-    let mean = mean.with_context(|| format!("cannot load the frame {}", path.shown()))?;
+    let loaded = mean.zip(values);
+    let (mean, values) =
+        loaded.with_context(|| format!("cannot load the frame {}", path.shown()))?;
     Ok(Frame {
         name: path.shown().into_owned(),
         image: mean.image,
-        signed,
+        values,
     })
 }

@@ -110,6 +110,7 @@ fn resources<'a>(devices: &'a Devices, common: &Common) -> Resources<'a> {
         budget: None,
         reading: common.reading,
         require_regular_file: false,
+        position: None,
         gpu_times: common.stats.is_some(),
     }
 }

@@ -70,6 +70,7 @@ pub fn frames(
         budget: None,
         reading: common.reading,
         require_regular_file: false,
+        position: None,
         gpu_times: common.stats.is_some(),
     };
     let begun = Instant::now();

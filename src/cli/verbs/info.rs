@@ -143,6 +143,7 @@ fn range_of_all_pages(
         budget: None,
         reading: common.reading,
         require_regular_file: false,
+        position: None,
         gpu_times: false,
     };
     let all = Sum {

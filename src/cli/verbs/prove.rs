@@ -310,13 +310,19 @@ fn naming(folder: &Path, format: Option<&'static Format>) -> Naming {
 /// The inputs of a group, each with a name for what is derived of it.
 fn derived_items(group: &Group, claims: &[Claim], folder: &Path) -> Items {
     let items = group.indices.iter().map(|&index| {
-        let Claim { input, name, .. } = &claims[index];
+        let Claim {
+            input,
+            name,
+            position,
+            ..
+        } = &claims[index];
         let mut derived = PathBuf::from(index.to_string());
         if let Some(extension) = name.extension() {
             derived.set_extension(extension);
         }
         Item {
             output: Some(folder.join(derived)),
+            position: *position,
             ..Item::listed(input.clone(), input.clone())
         }
     });

@@ -3,7 +3,7 @@
 use crate::engine::options::Common;
 use crate::engine::{Destination, Done, Resources, RunRecord, process_file};
 use crate::gpu::Devices;
-use crate::ops::{Operation, chain};
+use crate::ops::{Operation, Position, chain};
 use crate::os::Passes;
 use crate::os::console;
 use crate::os::name::Shown;
@@ -30,6 +30,7 @@ pub fn single(
         budget: None,
         reading: common.reading,
         require_regular_file: false,
+        position: Some(Position::ONLY),
         gpu_times: common.stats.is_some(),
     };
     let record_of_run = RunRecord {
@@ -124,6 +125,7 @@ pub fn record(times: &mut Report, done: &Done, file: &str, common: &Common) {
     times.files.done += 1;
     times.files.failed += usize::from(done.damage.is_some());
     times.add(&done.timeline, &done.device, done.results.pages.len());
+    times.add_clamped(done.results.clamped());
     if common.draws() {
         times.tracks.push(Track {
             name: file.into(),

@@ -39,6 +39,7 @@ pub fn split(
             budget: None,
             reading: common.reading,
             require_regular_file: !item.may_be_stream,
+            position: item.position,
             gpu_times: common.stats.is_some(),
         };
         let passes = asked.items.passes.as_ref();

@@ -39,10 +39,12 @@ pub fn stack(
         budget: None,
         reading: common.reading,
         require_regular_file: false,
+        position: None,
         gpu_times: common.stats.is_some(),
     };
     let inputs = items.items.iter().map(|item| StackInput {
         path: &item.input,
+        position: item.position,
         must_be_regular: !item.may_be_stream,
     });
     let inputs: Vec<_> = inputs.collect();

@@ -182,34 +182,48 @@ fn run_whole(
     form: Form,
     job: &mut Job,
 ) -> Result<Executed<DownloadedPixels>> {
-    let (result, measured) = queue_all(tasks, image, job)?;
+    let (result, queued) = queue_all(tasks, image, job)?;
     let result = result.try_map(|image| DownloadedPixels::from_device(image, form, job))?;
     // The operations ran with statistics in device memory. Their summaries contain values of the statistics, so the operations
     // are bound again, to the same statistics on the host.
     let mut summary = Summary::default();
-    for (task, measured) in tasks.iter().zip(measured) {
+    for (task, Queued { measured, clamped }) in tasks.iter().zip(queued) {
         let measured = measured.on_host(job)?;
         let statistics = task.statistics.unwrap_or(&measured);
         let bound = task.op.bind(task.types, statistics)?;
-        summary = summary.then(bound.summary());
+        summary = summary.then(Summary {
+            clamped,
+            ..bound.summary()
+        });
     }
     Ok(Executed { result, summary })
 }
 
-/// Queues operations on an image in device memory, one after the other. Returns the last result, and the statistic that was
-/// measured for each operation.
+/// What is known of an operation that was queued.
+struct Queued {
+    /// The statistic that was measured for it.
+    measured: Statistics,
+    /// How many samples it has clamped, if it counts them.
+    clamped: Option<u64>,
+}
+
+/// Queues operations on an image in device memory, one after the other. Returns the last result, and what is known of each
+/// operation.
 fn queue_all(
     tasks: &[Task],
     image: DeviceImage,
     job: &mut Job,
-) -> Result<(OpResult<DeviceImage>, Vec<Statistics>)> {
-    let (mut result, mut all_measured) = (OpResult::Image(image), Vec::with_capacity(tasks.len()));
+) -> Result<(OpResult<DeviceImage>, Vec<Queued>)> {
+    let (mut result, mut all) = (OpResult::Image(image), Vec::with_capacity(tasks.len()));
     for task in tasks {
         let image = result.image()?;
         let measured = task.statistic().cuda(&image, job)?;
         let statistics = task.statistics.unwrap_or(&measured);
-        result = task.op.bind(task.types, statistics)?.cuda(image, job)?;
-        all_measured.push(measured);
+        let bound = task.op.bind(task.types, statistics)?;
+        result = bound.cuda(image, job)?;
+        let clamped = bound.clamped();
+        drop(bound);
+        all.push(Queued { measured, clamped });
     }
-    Ok((result, all_measured))
+    Ok((result, all))
 }

@@ -3,7 +3,7 @@
 use crate::engine::Destination;
 use crate::image::metadata::{Alpha, Effect, Metadata};
 use crate::image::{Depth, Image};
-use crate::ops::{Operation, depth};
+use crate::ops::{Operation, chain, depth};
 use crate::timing::Timeline;
 
 /// The conversion of samples before the first step.
@@ -68,8 +68,8 @@ impl InputConversion {
 }
 
 /// Whether alpha must be scaled to the full depth before the first step. This is so if the first operation that changes values
-/// scales them: the operations before it only move pixels. If samples are converted to 8 bits right after they are scaled, that
-/// conversion scales alpha instead.
+/// scales them or makes them floating-point numbers: the operations before it only move pixels. If samples are converted to
+/// 8 bits right after they are scaled, that conversion scales alpha instead.
 fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
     match ops
         .iter()
@@ -77,7 +77,9 @@ fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
     {
         Some(index) => {
             let loses_bits = depth == Some(Depth::Eight) && index + 1 == ops.len();
-            ops[index].properties().effect == Effect::Values && !loses_bits
+            let op = ops[index];
+            let to_real = chain::output_depth(&[op], Depth::Sixteen).is_float();
+            (op.properties().effect == Effect::Values && !loses_bits) || to_real
         }
         None => false,
     }

@@ -1,17 +1,23 @@
 //! Hot pixels: a sample that exceeds the median of its up to 8 neighbours by more than a threshold is
 //! replaced by it. Neighbours are those of the same channel in the image as it was, and at the border
-//! only those that exist; for an even number the median is ⌊(a + b)/2 + 1/2⌋. Alpha and
-//! images of one pixel do not change.
+//! only those that exist; for an even number the median is ⌊(a + b)/2 + 1/2⌋, and in floating point (a + b)/2 in doubles,
+//! rounded to 32 bits if it replaces the sample. Alpha and images of one pixel do not change.
 
+use crate::image::buffer::Buffer;
+use crate::image::number::{from_key, key};
 use crate::image::simd::per_level;
-use crate::image::{Image, Samples, Shape};
+use crate::image::{Depth, Image, Shape};
 use crate::ops::cpu::Sample;
 use crate::ops::samples_from;
 use anyhow::Result;
+use bytemuck::Pod;
 use rayon::prelude::*;
 
-/// The definition.
-pub(super) fn naive(image: &Image, threshold: u16) -> Image {
+/// The definition; without a threshold the image stays as it is.
+pub(super) fn naive(image: Image, threshold: Option<u16>) -> Image {
+    let Some(threshold) = threshold else {
+        return image;
+    };
     let shape = image.shape();
     let from: Vec<u64> = (0..shape.samples())
         .map(|i| image.samples().at(i))
@@ -31,7 +37,16 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
         if near.is_empty() || i % shape.channels >= shape.colours() {
             return from[i];
         }
-        let middle = (near[(near.len() - 1) / 2] + near[near.len() / 2]).div_ceil(2);
+        let middle = [near[(near.len() - 1) / 2], near[near.len() / 2]];
+        if shape.depth == Depth::Float {
+            let [low, high] = middle.map(|key| f64::from(from_key(key as u32)));
+            let (sample, middle) = (f64::from(from_key(from[i] as u32)), (low + high) / 2.0);
+            return match sample - middle > f64::from(threshold) {
+                true => u64::from(key((middle as f32).to_bits())),
+                false => from[i],
+            };
+        }
+        let middle = (middle[0] + middle[1]).div_ceil(2);
         if from[i] > middle + u64::from(threshold) {
             middle
         } else {
@@ -42,49 +57,180 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
     Image::new(shape, out)
 }
 
-/// The same on all cores.
+/// Calls `prepare` with each band of rows and the index of its first sample, and replaces the hot samples of what it makes of
+/// them, in place unless the memory is shared. A band stays in a core's cache between the two. `prepare` is also called with
+/// copies of single rows, whose `kept` is false: those above and below a band, which other cores change.
 ///
 /// # Errors
-/// No memory for the result.
-pub(super) fn cpu(image: &Image, threshold: u16) -> Result<Image> {
-    let shape = image.shape();
-    let mut out = Samples::any(&shape)?;
-    match (image.samples(), &mut out) {
-        (Samples::U8(from), Samples::U8(to)) => rows(&shape, from, to, threshold),
-        (Samples::U16(from), Samples::U16(to)) => rows(&shape, from, to, threshold),
-        // `any` gives samples of the shape's depth, which is the image's.
-        _ => {}
+/// No memory.
+pub(super) fn replace_in_bands<T: Comparable>(
+    shape: &Shape,
+    samples: &mut Buffer<T>,
+    threshold: u16,
+    prepare: impl Fn(Piece<T>) + Sync,
+) -> Result<()> {
+    let (row, len) = (shape.row(), samples.len());
+    let band = BAND.div_ceil(row).max(LEAST_ROWS) * row;
+    let changed = samples.memory_for_change()?;
+    let prepared = |start: usize| {
+        let mut samples = samples[start..start + row].to_vec();
+        prepare(Piece {
+            start,
+            samples: &mut samples,
+            kept: false,
+        });
+        samples
+    };
+    let edges: Vec<Edges<T>> = (0..len.div_ceil(band))
+        .into_par_iter()
+        .map(|index| Edges {
+            above: (index * band).checked_sub(row).map(prepared),
+            below: Some((index + 1) * band)
+                .filter(|below| *below < len)
+                .map(prepared),
+        })
+        .collect();
+    let threshold = T::threshold(threshold);
+    let replace = |start: usize, samples: &mut [T], edges: Edges<T>| {
+        prepare(Piece {
+            start,
+            samples,
+            kept: true,
+        });
+        replace_in_band(shape, samples, edges, threshold);
+    };
+    match changed {
+        None => {
+            let bands = samples.par_chunks_mut(band).zip(edges).enumerate();
+            bands.for_each(|(index, (samples, edges))| replace(index * band, samples, edges));
+        }
+        Some(mut changed) => {
+            let bands = changed.par_chunks_mut(band).zip(samples.par_chunks(band));
+            let bands = bands.zip(edges).enumerate();
+            bands.for_each(|(index, ((to, from), edges))| {
+                to.copy_from_slice(from);
+                replace(index * band, to, edges);
+            });
+            *samples = changed;
+        }
     }
-    Ok(Image::new(shape, out))
+    Ok(())
 }
 
-fn rows<T: Sample>(shape: &Shape, from: &[T], to: &mut [T], threshold: u16) {
-    let (row, channels) = (shape.row(), shape.channels);
-    // No sample exceeds the largest one.
-    let threshold = T::from_value(threshold.min(T::FULL.value()));
-    to.par_chunks_mut(row).enumerate().for_each(|(y, to)| {
+/// Samples of a band: about 384 KiB of 16-bit samples, which fit in a level-2 cache.
+const BAND: usize = 192 << 10;
+
+/// The fewest rows of a band: the rows next to it are prepared twice.
+const LEAST_ROWS: usize = 16;
+
+/// The most samples of a piece of an image of this shape.
+pub(super) fn largest_piece(shape: &Shape) -> usize {
+    let rows = BAND.div_ceil(shape.row()).max(LEAST_ROWS);
+    rows.min(shape.height) * shape.row()
+}
+
+/// Whole rows of an image that are to be prepared.
+pub(super) struct Piece<'a, T> {
+    /// The index of the first sample.
+    pub start: usize,
+    /// The samples, which change in place.
+    pub samples: &'a mut [T],
+    /// Whether they are a part of the result, and not a copy.
+    pub kept: bool,
+}
+
+/// The rows above and below a band, as far as they exist.
+struct Edges<T> {
+    above: Option<Vec<T>>,
+    below: Option<Vec<T>>,
+}
+
+/// Replaces the hot samples of a band of rows, in place.
+fn replace_in_band<T: Comparable>(
+    shape: &Shape,
+    samples: &mut [T],
+    edges: Edges<T>,
+    threshold: T::Threshold,
+) {
+    let row = shape.row();
+    // The rows as they were.
+    let (mut above, mut own) = (edges.above, vec![T::LEAST; row]);
+    let absent = [T::LEAST, T::MOST].map(|sample| vec![sample; row]);
+    for start in (0..samples.len()).step_by(row) {
+        let (done, rest) = samples.split_at_mut(start + row);
+        let to = &mut done[start..];
+        own.copy_from_slice(to);
         let near = Rows {
-            above: y.checked_sub(1).map(|y| &from[y * row..(y + 1) * row]),
-            own: &from[y * row..(y + 1) * row],
-            below: from.get((y + 1) * row..(y + 2) * row),
-            channels,
+            above: above.as_deref(),
+            own: &own,
+            below: rest.get(..row).or(edges.below.as_deref()),
+            absent: absent.each_ref().map(Vec::as_slice),
+            channels: shape.channels,
         };
-        let inner = match (near.above, near.below) {
-            (Some(above), Some(below)) if row > 2 * channels => {
-                let inner = channels..row - channels;
-                replace_inner(&mut to[inner.clone()], above, near.own, below, threshold);
-                inner
-            }
-            _ => row..row,
-        };
-        for i in (0..inner.start).chain(inner.end..row) {
-            to[i] = near.replaced_at_border(i, threshold);
+        near.replace(to, shape.colours(), threshold);
+        let before = above.replace(own);
+        own = before.unwrap_or_else(|| vec![T::LEAST; row]);
+    }
+}
+
+/// A sample of 8 or 16 bits, or the key of a floating-point number.
+pub(super) trait Comparable: Pod + Ord + Send + Sync {
+    /// The smallest and the largest that there is.
+    const LEAST: Self;
+    const MOST: Self;
+
+    /// A threshold, as the excess of samples is compared with it.
+    type Threshold: Copy + Send + Sync;
+
+    /// The threshold for a whole number.
+    fn threshold(value: u16) -> Self::Threshold;
+
+    /// The sample, or the mean of the two middle neighbours if it exceeds that by more than the threshold.
+    fn replaced(self, middle: [Self; 2], threshold: Self::Threshold) -> Self;
+}
+
+impl<T: Sample> Comparable for T {
+    const LEAST: T = T::ZERO;
+    const MOST: T = T::FULL;
+
+    type Threshold = T;
+
+    fn threshold(value: u16) -> T {
+        // No sample exceeds the largest one.
+        T::from_value(value.min(T::FULL.value()))
+    }
+
+    #[inline(always)]
+    fn replaced(self, [low, high]: [T; 2], threshold: T) -> T {
+        let middle = (u32::from(low.value()) + u32::from(high.value())).div_ceil(2) as u16;
+        if self.value().saturating_sub(middle) > threshold.value() {
+            T::from_value(middle)
+        } else {
+            self
         }
-        if shape.colours() < channels {
-            let alpha = (shape.colours()..row).step_by(channels);
-            alpha.for_each(|i| to[i] = near.own[i]);
+    }
+}
+
+impl Comparable for u32 {
+    const LEAST: u32 = 0;
+    const MOST: u32 = u32::MAX;
+
+    type Threshold = f64;
+
+    fn threshold(value: u16) -> f64 {
+        value.into()
+    }
+
+    #[inline(always)]
+    fn replaced(self, middle: [u32; 2], threshold: f64) -> u32 {
+        let [low, high] = middle.map(|key| f64::from(from_key(key)));
+        let middle = (low + high) / 2.0;
+        if f64::from(from_key(self)) - middle > threshold {
+            key((middle as f32).to_bits())
+        } else {
+            self
         }
-    });
+    }
 }
 
 /// A row of samples and those above and below it, as far as they exist.
@@ -92,14 +238,57 @@ struct Rows<'a, T> {
     above: Option<&'a [T]>,
     own: &'a [T],
     below: Option<&'a [T]>,
+    /// Rows of the smallest and of the largest sample, in place of neighbours that do not exist.
+    absent: [&'a [T]; 2],
     channels: usize,
 }
 
-impl<T: Sample> Rows<'_, T> {
+impl<T: Comparable> Rows<'_, T> {
+    /// Replaces the hot samples of `to`, which is the own row. The first `colours` channels are not alpha.
+    fn replace(&self, to: &mut [T], colours: usize, threshold: T::Threshold) {
+        let (row, channels) = (to.len(), self.channels);
+        let inner = match (self.above, self.below) {
+            (None, None) => row..row,
+            _ if row <= 2 * channels => row..row,
+            (above, below) => {
+                let inner = channels..row - channels;
+                let neighbours = self.neighbours(above, below, inner.len());
+                let is_odd = above.is_none() || below.is_none();
+                replace_inner(&mut to[inner.clone()], neighbours, is_odd, threshold);
+                inner
+            }
+        };
+        for i in (0..inner.start).chain(inner.end..row) {
+            to[i] = self.replaced_at_border(i, threshold);
+        }
+        if colours < channels {
+            let alpha = (colours..row).step_by(channels);
+            alpha.for_each(|i| to[i] = self.own[i]);
+        }
+    }
+
+    /// The neighbours of each of so many samples, from the second pixel on. In a row at the border they have five, whose
+    /// median is the fourth of eight with one smaller and two larger samples.
+    fn neighbours<'s>(
+        &'s self,
+        above: Option<&'s [T]>,
+        below: Option<&'s [T]>,
+        len: usize,
+    ) -> [&'s [T]; 8] {
+        let [least, most] = self.absent;
+        let shifted = |row: &'s [T]| [0, 1, 2].map(|pixel| &row[pixel * self.channels..][..len]);
+        let of_row = |row: Option<&'s [T]>| match row {
+            Some(row) => shifted(row),
+            None => [&least[..len], &most[..len], &most[..len]],
+        };
+        let [[a, b, c], [d, _, e], [f, g, h]] = [of_row(above), shifted(self.own), of_row(below)];
+        [a, b, c, d, e, f, g, h]
+    }
+
     /// The result for sample `i`, some of whose neighbours may not exist.
-    fn replaced_at_border(&self, i: usize, threshold: T) -> T {
+    fn replaced_at_border(&self, i: usize, threshold: T::Threshold) -> T {
         let own = self.own[i];
-        let (mut near, mut count) = ([T::FULL; 8], 0);
+        let (mut near, mut count) = ([T::MOST; 8], 0);
         let mut add = |sample: Option<&T>| {
             if let Some(&sample) = sample {
                 near[count] = sample;
@@ -117,52 +306,42 @@ impl<T: Sample> Rows<'_, T> {
         if count == 0 {
             return own;
         }
-        let near = &mut near[..count];
-        near.sort_unstable();
-        replaced(own, [near[(count - 1) / 2], near[count / 2]], threshold)
-    }
-}
-
-/// A sample, or the mean of the two middle neighbours if it exceeds that by more than the threshold.
-#[inline(always)]
-fn replaced<T: Sample>(sample: T, [low, high]: [T; 2], threshold: T) -> T {
-    let middle = (u32::from(low.value()) + u32::from(high.value())).div_ceil(2) as u16;
-    if sample.value().saturating_sub(middle) > threshold.value() {
-        T::from_value(middle)
-    } else {
-        sample
+        // The smaller samples that make the lower median the fourth of eight.
+        near[count..count + 3 - (count - 1) / 2].fill(T::LEAST);
+        let [a, b, c, d, e, f, g, h] = near;
+        let [low, high] = middle_two(sorted([a, b, c, d]), sorted([e, f, g, h]));
+        let high = if count % 2 == 1 { low } else { high };
+        own.replaced([low, high], threshold)
     }
 }
 
 per_level! {
     highest Avx512;
 
-    /// Replaces the samples of `inner` that are hot. It has the row `own` without its first and last pixel; the
-    /// neighbours of its samples are as far apart as the rows are longer than it on each side.
-    fn replace_inner[T: Sample](inner: &mut [T], above: &[T], own: &[T], below: &[T], threshold: T) {
+    /// Replaces the hot samples of `inner`, whose neighbours are `near`. If their number `is_odd`, the fourth is their median.
+    fn replace_inner[T: Comparable](inner: &mut [T], near: [&[T]; 8], is_odd: bool, threshold: T::Threshold) {
         let len = inner.len();
-        let channels = (own.len() - len) / 2;
-        let [above, own, below] = [above, own, below]
-            .map(|row| [0, 1, 2].map(|column| &row[column * channels..][..len]));
+        let [a, b, c, d, e, f, g, h] = near.map(|samples| &samples[..len]);
         for i in 0..len {
-            let middle = middle_two(
-                sorted([above[0][i], above[1][i], above[2][i], own[0][i]]),
-                sorted([own[2][i], below[0][i], below[1][i], below[2][i]]),
+            let [low, high] = middle_two(
+                sorted([a[i], b[i], c[i], d[i]]),
+                sorted([e[i], f[i], g[i], h[i]]),
             );
-            inner[i] = replaced(own[1][i], middle, threshold);
+            let high = if is_odd { low } else { high };
+            inner[i] = inner[i].replaced([low, high], threshold);
         }
     }
 }
 
 /// Two samples in order.
 #[inline(always)]
-fn ordered<T: Sample>(a: T, b: T) -> [T; 2] {
+fn ordered<T: Ord + Copy>(a: T, b: T) -> [T; 2] {
     [a.min(b), a.max(b)]
 }
 
 /// Four samples in order.
 #[inline(always)]
-fn sorted<T: Sample>([a, b, c, d]: [T; 4]) -> [T; 4] {
+fn sorted<T: Ord + Copy>([a, b, c, d]: [T; 4]) -> [T; 4] {
     let ([a, b], [c, d]) = (ordered(a, b), ordered(c, d));
     let ([least, b], [c, most]) = (ordered(a, c), ordered(b, d));
     let [b, c] = ordered(b, c);
@@ -172,7 +351,7 @@ fn sorted<T: Sample>([a, b, c, d]: [T; 4]) -> [T; 4] {
 /// The fourth and the fifth of eight samples, each half of them sorted. The smaller sample of each pair `a[i]`,
 /// `b[3 − i]` is one of the four smallest of all (Batcher's bitonic merge).
 #[inline(always)]
-fn middle_two<T: Sample>(a: [T; 4], b: [T; 4]) -> [T; 2] {
+fn middle_two<T: Ord + Copy>(a: [T; 4], b: [T; 4]) -> [T; 2] {
     let pairs: [[T; 2]; 4] = std::array::from_fn(|i| ordered(a[i], b[3 - i]));
     let low = pairs.map(|[low, _]| low);
     let high = pairs.map(|[_, high]| high);

@@ -77,6 +77,7 @@ fuzz_target!(init: seeds::write(seeds::of_runs), |input: &[u8]| {
             budget: None,
             reading,
             require_regular_file: false,
+            position: None,
             gpu_times: false,
         };
         let source = Source::memory(file.to_vec());

@@ -1,13 +1,15 @@
 //! The samples of an image on the CPU, in chunks on all cores.
 
-use super::Calibrate;
+use super::super::hot;
+use super::Whole;
 use super::factors::Lanes;
 use crate::image::buffer::Buffer;
 use crate::image::simd::per_level;
-use crate::image::{Image, Samples};
+use crate::image::{Image, Samples, Shape};
 use crate::ops::cpu::{LANES, Sample, for_each_chunk_of};
 use crate::ops::quotient::{floored, sample};
 use anyhow::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples in a chunk of parallel work: whole lanes.
 const CHUNK: usize = 512 * LANES;
@@ -22,23 +24,38 @@ const NEAR: f64 = 1.0 / (1u64 << 30) as f64;
 /// A sum with it is rounded to a whole number.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
-impl Calibrate {
-    /// The definition, except for hot pixels, in place unless the memory is shared.
+impl Whole {
+    /// The definition for an image of this shape, in place unless the memory is shared. Counts the samples that are clamped.
     pub(super) fn on_cores<T: Frameable>(
         &self,
+        shape: &Shape,
         samples: &mut Buffer<T>,
-        lanes: &Lanes,
+        clamped: &AtomicU64,
     ) -> Result<()> {
+        let lanes = Lanes::new(&self.factors, shape.colours());
+        let most = CHUNK.max(hot::largest_piece(shape));
         // The samples of a missing frame: too many for the stack.
-        let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
+        let filled = |value: u16| vec![T::from_value(value); most];
         let (zero, one) = (filled(self.values.zero()), filled(1));
         let shift = f64::from(self.shift());
         let (dark, flat) = (T::samples(&self.dark), T::samples(&self.flat));
-        for_each_chunk_of(CHUNK, samples, |index, samples| {
-            let range = index * CHUNK..index * CHUNK + samples.len();
+        let calibrate = |start: usize, samples: &mut [T]| {
+            let range = start..start + samples.len();
             let d = dark.map_or(&zero[..samples.len()], |dark| &dark[range.clone()]);
             let q = flat.map_or(&one[..samples.len()], |flat| &flat[range]);
-            calibrate_chunk(samples, d, q, lanes, shift);
+            calibrate_chunk(samples, d, q, &lanes, shift)
+        };
+        let count = |found: u64| clamped.fetch_add(found, Ordering::Relaxed);
+        let Some(threshold) = self.settings.hot else {
+            return for_each_chunk_of(CHUNK, samples, |index, samples| {
+                count(calibrate(index * CHUNK, samples));
+            });
+        };
+        hot::replace_in_bands(shape, samples, threshold, |piece| {
+            let found = calibrate(piece.start, piece.samples);
+            if piece.kept {
+                count(found);
+            }
         })
     }
 }
@@ -70,21 +87,26 @@ impl Frameable for u16 {
 per_level! {
     highest Avx2;
 
-    fn calibrate_chunk[T: Sample](p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) {
+    /// Returns how many samples are clamped.
+    fn calibrate_chunk[T: Sample](p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) -> u64 {
+        let mut clamped = 0;
         let (p, rest) = p.as_chunks_mut::<LANES>();
         let (d, rest_of_d) = d.as_chunks::<LANES>();
         let (q, rest_of_q) = q.as_chunks::<LANES>();
         for (p, (d, q)) in p.iter_mut().zip(d.iter().zip(q)) {
             match nearly(p, d, q, lanes, shift) {
-                Some(out) => *p = out,
-                None => exactly(p, d, q, lanes, shift),
+                Some((out, found)) => {
+                    *p = out;
+                    clamped += found;
+                }
+                None => clamped += exactly(p, d, q, lanes, shift),
             }
         }
-        exactly(rest, rest_of_d, rest_of_q, lanes, shift);
+        clamped + exactly(rest, rest_of_d, rest_of_q, lanes, shift)
     }
 }
 
-/// The results; `None` if one is too near to a half for doubles to decide.
+/// The results, and how many are clamped; `None` if one is too near to a half for doubles to decide.
 #[inline(always)]
 fn nearly<T: Sample>(
     p: &[T; LANES],
@@ -92,29 +114,32 @@ fn nearly<T: Sample>(
     q: &[T; LANES],
     lanes: &Lanes,
     shift: f64,
-) -> Option<[T; LANES]> {
+) -> Option<([T; LANES], u64)> {
     let mut out = *p;
-    let mut far = [0.0; LANES];
+    let (mut far, mut clamped) = ([0.0; LANES], 0);
     for lane in 0..LANES {
         let x = f64::from(i32::from(p[lane].value()) - i32::from(d[lane].value()));
         let quotient = x * lanes.mean[lane] / f64::from(q[lane].value());
         let whole = (quotient + ROUND) - ROUND;
         far[lane] = (quotient - whole).abs();
-        let value = (whole + shift).max(0.0).min(f64::from(T::FULL.value()));
+        let value = whole + shift;
+        let bounded = value.max(0.0).min(f64::from(T::FULL.value()));
+        clamped += u64::from(value != bounded) & lanes.counted[lane];
         out[lane] = if lanes.is_alpha[lane] {
             p[lane]
         } else {
-            sample(value)
+            sample(bounded)
         };
     }
     // A flag of each lane: the largest of them would have vectors wait for one another.
     let near = far.iter().fold(false, |near, &it| near | (it > 0.5 - NEAR));
-    (!near && shift.abs() <= MOST / 2.0).then_some(out)
+    (!near && shift.abs() <= MOST / 2.0).then_some((out, clamped))
 }
 
-/// The results by the definition, in place.
+/// The results by the definition, in place. Returns how many are clamped.
 #[inline(always)]
-fn exactly<T: Sample>(p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) {
+fn exactly<T: Sample>(p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) -> u64 {
+    let mut clamped = 0;
     for (lane, (p, (&d, &q))) in p.iter_mut().zip(d.iter().zip(q)).enumerate() {
         let x = f64::from(i32::from(p.value()) - i32::from(d.value()));
         let q = f64::from(q.value());
@@ -125,13 +150,13 @@ fn exactly<T: Sample>(p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) 
         };
         let twice = x * lanes.whole[lane] + (x * rest).floor();
         let out = floored(twice + q, 2.0 * q) + shift;
-        let out = out.max(0.0).min(f64::from(T::FULL.value()));
-        *p = if lanes.is_alpha[lane] {
-            *p
-        } else {
-            sample(out)
-        };
+        let bounded = out.max(0.0).min(f64::from(T::FULL.value()));
+        if !lanes.is_alpha[lane] {
+            *p = sample(bounded);
+            clamped += u64::from(out != bounded);
+        }
     }
+    clamped
 }
 
 #[cfg(test)]
@@ -172,20 +197,26 @@ mod tests {
                     q[lane] = (twice / (2 * (lane as u128 % 50) + 1)).clamp(1, 65_535) as u16;
                 }
             }
-            let expected: Vec<u16> = (0..LANES)
+            let unclamped: Vec<i128> = (0..LANES)
                 .map(|lane| {
                     let [p, d, q] = [p, d, q].map(|it| i128::from(it[lane]));
                     let (sum, n) = (i128::from(factor.sum), i128::from(pixels));
-                    let out = (2 * (p - d) * sum + n * q).div_euclid(2 * n * q) + shift;
-                    out.clamp(0, 65_535) as u16
+                    (2 * (p - d) * sum + n * q).div_euclid(2 * n * q) + shift
                 })
                 .collect();
+            let outside = |out: &&i128| !(0..=65_535).contains(*out);
+            let clamped = unclamped.iter().filter(outside).count() as u64;
+            let expected = unclamped.iter().map(|&out| out.clamp(0, 65_535) as u16);
+            let expected: Vec<u16> = expected.collect();
             let shift = shift as f64;
             let (mut both, mut exact) = (p, p);
-            calibrate_chunk(&mut both, &d, &q, &lanes, shift);
-            exactly(&mut exact, &d, &q, &lanes, shift);
+            let counts = [
+                calibrate_chunk(&mut both, &d, &q, &lanes, shift),
+                exactly(&mut exact, &d, &q, &lanes, shift),
+            ];
             assert_eq!(exact[..], expected[..], "exactly: {factor:?}, {shift}");
             assert_eq!(both[..], expected[..], "{factor:?}, {shift}");
+            assert_eq!(counts, [clamped; 2], "{factor:?}, {shift}");
             quick += usize::from(nearly(&p, &d, &q, &lanes, shift).is_some());
             cases += 1;
         }

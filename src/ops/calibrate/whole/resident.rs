@@ -1,7 +1,7 @@
 //! The frames in the memory of each GPU: copied there for the first image, and kept for all others of
 //! a batch, on any stream.
 
-use super::Calibrate;
+use super::Whole;
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
 use crate::image::Image;
@@ -20,7 +20,7 @@ pub(super) struct Frames {
 ///
 /// They outlive the work of every stream: a job ends after all of its queued work, and the GPU and
 /// the operation outlive their jobs.
-pub(super) fn frames(job: &mut Job, op: &Calibrate) -> Result<Arc<Frames>> {
+pub(super) fn frames(job: &mut Job, op: &Whole) -> Result<Arc<Frames>> {
     job.kept(&op.tenant, |job| {
         let mut upload = |image: &Option<Image>| -> Result<Option<Buffer>> {
             let bytes = image.as_ref().map(|image| image.samples().as_bytes());

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
 /// The most pixels whose mean is exact in doubles.
-pub(super) const MOST_PIXELS: u64 = 1 << 36;
+pub const MOST_PIXELS: u64 = 1 << 36;
 
 /// The mean of a channel of a flat field less the dark frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,11 @@ impl Factor {
     }
 }
 
+/// The argument of the kernel for a flat field with the mean `sum`/`pixels`.
+pub(crate) fn factor(sum: u64, pixels: u64) -> launch::Factor {
+    Factor { sum, pixels }.packed()
+}
+
 /// The factors of each lane, laid out for vector instructions.
 pub(super) struct Lanes {
     /// The mean, rounded to nearest.
@@ -73,6 +78,8 @@ pub(super) struct Lanes {
     pub up: [f64; LANES],
     pub down: [f64; LANES],
     pub is_alpha: [bool; LANES],
+    /// 1 for colours, 0 for alpha.
+    pub counted: [u64; LANES],
 }
 
 impl Lanes {
@@ -81,12 +88,14 @@ impl Lanes {
         let doubles: Vec<[f64; 3]> = factors.iter().map(|factor| factor.doubles()).collect();
         let lane = |part: usize| std::array::from_fn(|lane| doubles[lane % factors.len()][part]);
         let means: Vec<f64> = factors.iter().map(|factor| factor.mean()).collect();
+        let is_alpha = |lane: usize| lane % factors.len() >= colours;
         Lanes {
             mean: std::array::from_fn(|lane| means[lane % means.len()]),
             whole: lane(0),
             up: lane(1),
             down: lane(2),
-            is_alpha: std::array::from_fn(|lane| lane % factors.len() >= colours),
+            is_alpha: std::array::from_fn(is_alpha),
+            counted: std::array::from_fn(|lane| u64::from(!is_alpha(lane))),
         }
     }
 }
