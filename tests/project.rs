@@ -1105,3 +1105,92 @@ fn little_memory_gives_the_same_in_floating_point() {
     let read = |name: &str| fs::read(place.path().join(name)).unwrap();
     assert!(read("whole.tif") == read("pieces.tif"));
 }
+
+/// The bytes of `convert` with the same options, of images and of each position of a stack; and what cannot be converted.
+#[test]
+fn the_result_has_the_depth_and_the_size_that_are_asked_for() {
+    let noise = |seed: usize| {
+        let other = image(37 + seed, 29, 3, Depth::Sixteen, Kind::Noise);
+        let samples = (0..37 * 29 * 3).map(|i| other.samples().at(i) as u16);
+        let shape = Shape::checked(37, 29, 3, Depth::Sixteen).unwrap();
+        Image::new(shape, samples.collect::<Vec<u16>>().into())
+    };
+    let tif = |seed| Build::default().file(&noise(seed));
+    let place = folder(&[
+        ("in/a.tif", &tif(0)),
+        ("in/b.tif", &tif(1)),
+        ("p.pgm", b"P5 2 1 255\n\x01\x05"),
+        ("q.pgm", b"P5 2 1 255\n\x02\xff"),
+        ("real.npy", &f32_npy([0.5, 2.0])),
+    ]);
+    let go = |code: i32, args: &[&str]| {
+        let out = run(place.path(), args, &[]);
+        assert_eq!(out.code, code, "{args:?}: {}", out.stderr);
+        out.stderr
+    };
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    go(0, &["project", "mean", "in", "mean.tif"]);
+    for (options, name) in [
+        (&["--depth", "8"][..], "d.tif"),
+        (&["--fit", "10"], "f.tif"),
+        (&["--depth", "8", "--fit", "10"], "both.png"),
+    ] {
+        let expected = format!("expected-{name}");
+        go(0, &[&["project", "mean", "in", name], options].concat());
+        go(0, &[&["convert", "mean.tif", &expected], options].concat());
+        assert!(read(name) == read(&expected), "{options:?}");
+    }
+    go(
+        0,
+        &[
+            "project", "max", "p.pgm", "q.pgm", "deep.pgm", "--depth", "16",
+        ],
+    );
+    let words = crate::support::contract::words(&read("deep.pgm"));
+    assert_eq!(words, [2 * 257, 65_535]);
+    let before = listing(place.path());
+    for (code, args, told) in [
+        (
+            1,
+            &["project", "mean", "real.npy", "o.npy", "--depth", "8"][..],
+            "--depth cannot convert",
+        ),
+        (
+            1,
+            &[
+                "project", "mean", "--to", "f32", "in", "o.npy", "--fit", "5",
+            ],
+            "--fit supports only",
+        ),
+        (
+            2,
+            &[
+                "project",
+                "mean",
+                "in",
+                "o.partial",
+                "--partial",
+                "--depth",
+                "8",
+            ],
+            "--depth",
+        ),
+        (
+            2,
+            &[
+                "project",
+                "mean",
+                "in",
+                "o.partial",
+                "--partial",
+                "--fit",
+                "8",
+            ],
+            "--fit",
+        ),
+    ] {
+        let told_here = go(code, args);
+        assert!(told_here.contains(told), "{args:?}: {told_here}");
+        assert_eq!(listing(place.path()), before);
+    }
+}

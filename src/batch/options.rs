@@ -220,6 +220,14 @@ pub struct Gathered {
     #[arg(long, value_parser = format::argument())]
     pub format: Option<&'static Format>,
 
+    /// Output bits per sample (default: as the projection): the result is converted, as by convert --depth
+    #[arg(long, value_name = "8|16", conflicts_with = "partial")]
+    pub depth: Option<Bits>,
+
+    /// Shrink the result so that its longer side has N pixels, each the exact average of the area it covers
+    #[arg(long, value_name = "N", conflicts_with = "partial")]
+    pub fit: Option<Fit>,
+
     /// Replace an existing output
     #[arg(long)]
     pub overwrite: bool,

@@ -1,11 +1,17 @@
 //! Writes images that were computed from several others.
 
+use super::Resources;
 use super::destination::Destination;
 use super::errors::cannot_write;
+use super::memory::MemoryJob;
 use crate::formats::fits::exposure::Exposures;
-use crate::formats::{self, Format, PageSurvey, Writer};
+use crate::formats::memory::Page;
+use crate::formats::{self, Format, PageSurvey, Reading, Writer};
+use crate::gpu::{Choice, Devices};
 use crate::image::metadata::{Diagnostics, Effect, Metadata, Transform};
 use crate::image::{Image, Shape};
+use crate::ops::chain;
+use crate::ops::convert::Convert;
 use crate::ops::project::Projection;
 use crate::os::Target;
 use anyhow::{Context, Result};
@@ -115,6 +121,30 @@ impl CombinedImage {
         (image, metadata)
     }
 
+    /// The image as a page, with the metadata that are true of it.
+    fn page(self, diagnostics: &mut Diagnostics) -> Page {
+        let (metadata_bytes, described) = (self.metadata_bytes, self.transform.pages);
+        let (image, metadata) = self.with_metadata(diagnostics);
+        Page {
+            image,
+            metadata,
+            metadata_bytes,
+            described,
+        }
+    }
+
+    /// The shape in which `destination` stores an image of this shape.
+    ///
+    /// # Errors
+    /// Samples that cannot be converted to the depth or the size that is asked for.
+    pub fn written_shape(shape: Shape, destination: &Destination) -> Result<Shape> {
+        let convert = Convert::default();
+        let depth_and_orientation = (destination.depth, false);
+        chain::check(&[&convert], shape, depth_and_orientation, |_| "projection")?;
+        destination.check_fit(&shape, shape.depth)?;
+        Ok(destination.largest_output(shape))
+    }
+
     /// Writes one or more images as the pages of `target`, which `destination` has created, and gives the file its name.
     ///
     /// # Errors
@@ -129,14 +159,17 @@ impl CombinedImage {
             let first = images.first().context("there is no image")?;
             let format = destination.format_for(first.format)?;
             let pages = images.iter().map(|combined| PageSurvey {
-                shape: combined.image.shape(),
+                shape: destination.largest_output(combined.image.shape()),
                 metadata_bytes: combined.metadata_bytes,
             });
             let pages: Vec<_> = pages.collect();
             let mut writer = Writer::new(format, &destination.options, &target, &pages)?;
             for combined in images {
                 let effect = combined.transform.effect;
-                let (image, metadata) = combined.with_metadata(&mut diagnostics);
+                let page = combined.page(&mut diagnostics);
+                let Page {
+                    image, metadata, ..
+                } = converted(page, destination, &mut diagnostics)?;
                 writer.page(image, metadata, effect, &mut diagnostics)?;
             }
             Ok::<u64, anyhow::Error>(writer.length())
@@ -146,4 +179,34 @@ impl CombinedImage {
         target.commit(length).with_context(cannot_write)?;
         Ok(diagnostics)
     }
+}
+
+/// The page with the depth and the size that `destination` asks for.
+///
+/// # Errors
+/// Samples that cannot be converted so.
+fn converted(page: Page, destination: &Destination, diagnostics: &mut Diagnostics) -> Result<Page> {
+    if destination.depth.is_none() && destination.fit.is_none() {
+        return Ok(page);
+    }
+    let devices = Devices::new(Choice::Cpu);
+    let resources = Resources {
+        devices: &devices,
+        budget: None,
+        reading: Reading::default(),
+        require_regular_file: false,
+        position: None,
+        gpu_times: false,
+    };
+    let job = MemoryJob {
+        ops: &[&Convert::default()],
+        name: &destination.path,
+        destination: Some(destination),
+        resources: &resources,
+    };
+    let (mut pages, done) = job.to_pages(vec![page])?;
+    let warnings = done.warnings.into_iter().map(|warning| warning.text);
+    diagnostics.warnings.extend(warnings);
+    diagnostics.notes.extend(done.notes);
+    pages.pop().context("internal error: there is no result")
 }

@@ -60,7 +60,9 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     }
     let mut first = None;
     let check = |candidate: &First| {
-        let shape = op.output(candidate.image_type.shape);
+        let projected = op.output(candidate.image_type.shape);
+        let shape = CombinedImage::written_shape(projected, &to)
+            .with_context(|| format!("cannot project {}", candidate.path.shown()))?;
         let metadata = Metadata {
             maxval: None,
             signed: candidate.metadata.signed && !shape.depth.is_float(),
@@ -190,9 +192,9 @@ fn destination(
         options: files.options,
         overwrite: files.overwrite,
         sync: files.sync,
-        depth: None,
+        depth: files.depth.map(Depth::from),
         auto_orient: false,
-        fit: None,
+        fit: files.fit,
         low_memory: false,
     })
 }
