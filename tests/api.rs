@@ -1172,3 +1172,58 @@ fn projections_are_those_of_the_command_line() {
     assert!(error(&others, mean).contains("image 2 is"));
     assert!(error(&images, mean.saturate()).contains("--saturate is for sums"));
 }
+
+/// `project --to f32`, `--sigma` and floating-point images, and `calibrate` with what it has in floating point and for series.
+#[test]
+fn floating_point_results_are_those_of_the_command_line() {
+    let image = |samples: [u16; 2]| Image::new(2, 1, 1, samples.to_vec()).expect("fits");
+    let images = [[1u16, 9], [2, 5], [6, 4], [5, 60_000]].map(image);
+    let project = |options: &Project| {
+        let result = gpuimg::project(&images, options, &Device::cpu());
+        result.expect("fits").to_vec::<f32>()
+    };
+    let mean = Project::new(Projection::Mean);
+    assert_eq!(project(&mean.to_f32()).expect("f32"), [3.5, 15_004.5]);
+    let clipped = mean.to_f32().sigma(1.5).expect("a number");
+    assert_eq!(project(&clipped).expect("f32"), [3.5, 6.0]);
+    assert!(mean.sigma(0.0001).is_err() && mean.nan(f64::INFINITY).is_err());
+    let real = |samples: [f32; 2]| Image::new(2, 1, 1, samples.to_vec()).expect("fits");
+    let reals = [real([0.5, f32::NAN]), real([0.25, 2.0])];
+    let sum = Project::new(Projection::Sum);
+    assert!(gpuimg::project(&reals, &sum, &Device::cpu()).is_err());
+    let sum = sum.nan(3.0).expect("finite");
+    let sum = gpuimg::project(&reals, &sum, &Device::cpu()).expect("fits");
+    assert_eq!(sum.to_vec::<f32>().expect("f32"), [0.75, 5.0]);
+
+    let calibrate = |calibration, images: Vec<Image>| {
+        let operations = Operations::new().calibrate(calibration).expect("frames");
+        operations.run_stack(images, &Device::cpu()).expect("fits")
+    };
+    let to_f32 = Calibration {
+        dark: Some(real([0.5, 1.0])),
+        to_f32: true,
+        ..Calibration::default()
+    };
+    let results = calibrate(to_f32.clone(), vec![image([1, 0])]);
+    assert_eq!(results[0].to_vec::<f32>().expect("f32"), [0.5, -1.0]);
+    let log = Calibration {
+        flat: Some(real([1.5, 2.0])),
+        log: true,
+        ..to_f32
+    };
+    let results = calibrate(log, vec![image([1, 0])]);
+    assert_eq!(results[0].to_vec::<f32>().expect("f32"), [0.0, 0.0]);
+    let series = Calibration {
+        flat_start: Some(image([100, 200])),
+        flat_end: Some(image([200, 105])),
+        ..Calibration::default()
+    };
+    let results = calibrate(series.clone(), vec![image([1000, 1000]); 3]);
+    let results: Vec<Vec<u16>> = results.iter().map(|it| it.to_vec().expect("u16")).collect();
+    assert_eq!(results, [[1500, 750], [1010, 990], [763, 1452]]);
+    let incomplete = Calibration {
+        flat_end: None,
+        ..series
+    };
+    assert!(Operations::new().calibrate(incomplete).is_err());
+}

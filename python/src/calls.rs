@@ -297,16 +297,24 @@ pub fn calibrate<'py>(
     bias: Option<Bound<'py, PyAny>>,
     dark: Option<Bound<'py, PyAny>>,
     flat: Option<Bound<'py, PyAny>>,
+    flat_start: Option<Bound<'py, PyAny>>,
+    flat_end: Option<Bound<'py, PyAny>>,
     offset: i32,
     hot: Option<u16>,
+    to: Option<&str>,
+    log: bool,
     dtype: Option<&str>,
     device: &str,
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let input = |frame: Option<Bound<'py, PyAny>>| frame.map(|it| Input::new(&it)).transpose();
     let (bias, dark, flat) = (input(bias)?, input(dark)?, input(flat)?);
-    let some_frame = bias.as_ref().or(dark.as_ref()).or(flat.as_ref());
-    let bytes = some_frame.map_or(0, Input::bytes);
+    let (flat_start, flat_end) = (input(flat_start)?, input(flat_end)?);
+    let frames = [&bias, &dark, &flat, &flat_start];
+    let bytes = frames.into_iter().flatten().next().map_or(0, Input::bytes);
+    if to.is_some_and(|to| to != "f32") {
+        return Err(argument("calibrate keeps the type of the image, or gives \"f32\""));
+    }
     let operations = runtime::run(py, bytes, || {
         // Copies, since `out` may be one of them.
         let frame = |frame: &Option<Input>| frame.as_ref().map(Input::copy).transpose();
@@ -314,8 +322,12 @@ pub fn calibrate<'py>(
             bias: frame(&bias)?,
             dark: frame(&dark)?,
             flat: frame(&flat)?,
+            flat_start: frame(&flat_start)?,
+            flat_end: frame(&flat_end)?,
             offset,
             hot,
+            to_f32: to.is_some(),
+            log,
         };
         Operations::new().calibrate(calibration)
     })?;

@@ -16,7 +16,9 @@ pub fn project(
     how: &str,
     saturate: bool,
     scale: bool,
-    to: Option<u32>,
+    to: Option<&str>,
+    sigma: Option<f64>,
+    nan: Option<f64>,
     dtype: Option<&str>,
     device: &str,
 ) -> PyResult<Image> {
@@ -27,8 +29,21 @@ pub fn project(
     if scale {
         options = options.scale();
     }
-    if let Some(bits) = to {
-        options = options.to_bits(bits).or_raise()?;
+    options = match to {
+        None => options,
+        Some("16") => options.to_bits(16).or_raise()?,
+        Some("32") => options.to_bits(32).or_raise()?,
+        Some("f32") => options.to_f32(),
+        Some(other) => {
+            let why = format!("a projection has no type {other}: expected 16, 32 or \"f32\"");
+            return Err(argument(why));
+        }
+    };
+    if let Some(k) = sigma {
+        options = options.sigma(k).or_raise()?;
+    }
+    if let Some(value) = nan {
+        options = options.nan(value).or_raise()?;
     }
     let (dtype, device) = (named_type(dtype)?, runtime::current().device(device)?);
     let inputs = images.try_iter()?.map(|image| Input::new(&image?));

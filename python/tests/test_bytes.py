@@ -112,6 +112,58 @@ def test_calibrate_gives_the_bytes_of_the_program(folder, program):
     assert numpy.asarray(result).tobytes() == numpy.asarray(gpuimg.read("biased.tif")).tobytes()
 
 
+def test_calibrate_in_floating_point_gives_the_bytes_of_the_program(folder, program):
+    image, dark, flat = (array("uint16", (8, height + 9, 3)) // 3 for height in range(3))
+    image, dark, flat = image[:, :9], dark[:, :9] // 50, flat[:, :9] + 1000
+    real = (flat / 7).astype("float32")
+    for name, frame in (("in", image), ("dark", dark), ("flat", flat), ("real", real)):
+        gpuimg.write(f"{name}.tif", frame)
+    frames = ("--dark", "dark.tif", "--flat", "real.tif", "--to", "f32")
+    for options, named in (((), {}), (("--hot", "9"), {"hot": 9}), (("--log",), {"log": True})):
+        program("calibrate", *frames, *options, "in.tif", "out.tif", "--overwrite")
+        result = numpy.asarray(gpuimg.calibrate(image, dark=dark, flat=real, to="f32", **named))
+        assert result.dtype == numpy.float32
+        assert result.tobytes() == numpy.asarray(gpuimg.read("out.tif")).tobytes(), options
+    # The index in a list is that of the page in a stack.
+    stack = [image, image // 2, image // 3]
+    gpuimg.write("stack.tif", stack)
+    program("calibrate", "--flat-start", "flat.tif", "--flat-end", "in.tif", "stack.tif", "pages.tif")
+    results = gpuimg.calibrate(stack, flat_start=flat, flat_end=image)
+    for result, page in zip(results, gpuimg.read_pages("pages.tif"), strict=True):
+        assert numpy.asarray(result).tobytes() == numpy.asarray(page).tobytes()
+    for wrong in ({"flat_start": flat}, {"flat": flat, "log": True}, {"dark": dark, "to": "f64"}):
+        with pytest.raises((gpuimg.Error, ValueError)):
+            gpuimg.calibrate(image, **wrong)
+
+
+def test_projections_in_floating_point_give_the_bytes_of_the_program(folder, program):
+    whole = [array("uint16", (height + 9, 7))[:9] for height in range(5)]
+    real = [(image / 7).astype("float32") for image in whole]
+    real[1][0, 0] = numpy.nan
+    os.makedirs("whole")
+    os.makedirs("real")
+    for index, (one, other) in enumerate(zip(whole, real, strict=True)):
+        gpuimg.write(f"whole/{index}.tif", one)
+        gpuimg.write(f"real/{index}.tif", other)
+    for how, options, named in (
+        ("mean", ("--to", "f32"), {"to": "f32"}),
+        ("median", ("--to", "f32"), {"to": "f32"}),
+        ("mean", ("--sigma", "1.5"), {"sigma": 1.5}),
+        ("sum", ("--to", "32"), {"to": 32}),
+    ):
+        program("project", how, *options, "whole", "out.tif", "--overwrite")
+        result = numpy.asarray(gpuimg.project(whole, how, **named))
+        assert result.tobytes() == numpy.asarray(gpuimg.read("out.tif")).tobytes(), (how, options)
+    for how, options, named in (("sum", (), {}), ("mean", ("--sigma", "2"), {"sigma": 2}), ("max", (), {})):
+        program("project", how, "--nan", "3", *options, "real", "out.tif", "--overwrite")
+        result = numpy.asarray(gpuimg.project(real, how, nan=3, **named))
+        assert result.tobytes() == numpy.asarray(gpuimg.read("out.tif")).tobytes(), (how, options)
+    with pytest.raises((gpuimg.Error, ValueError)):
+        gpuimg.project(real, "mean")
+    with pytest.raises((gpuimg.Error, ValueError)):
+        gpuimg.project(whole, "mean", to=64)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_sums_are_those_of_numpy(dtype):
     samples = array(dtype, (9, 4, 3))

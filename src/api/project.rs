@@ -7,9 +7,10 @@ use super::report::Report;
 use crate::engine::{CombinedImage, Facts, Failure, FirstPage, ImageType};
 use crate::formats::memory::{FORMAT, Page};
 use crate::gpu::{Devices, Failed, Work};
-use crate::image;
 use crate::image::metadata::Diagnostics;
+use crate::image::{self, Samples};
 use crate::ops::project::{self, Accumulator, Wide, median_on_gpu, project_columns};
+use crate::ops::wide::make_finite;
 use crate::timing::Timeline;
 use anyhow::{Context, ensure};
 use std::path::Path;
@@ -57,10 +58,39 @@ impl Project {
         });
         Ok(self)
     }
+
+    /// Gives results in 32-bit floating point, which are not rounded to whole numbers.
+    pub fn to_f32(mut self) -> Project {
+        self.options.to = Some(Wide::Float);
+        self
+    }
+
+    /// For means: rejects the values of a pixel that are farther than `k` standard deviations from their mean, up to 5 times.
+    ///
+    /// # Errors
+    /// A number that is not from 0.001 to 100, or has more than three decimals.
+    pub fn sigma(mut self, k: f64) -> Result<Project> {
+        let sigma = k.to_string().parse();
+        self.options.sigma = Some(sigma.map_err(|why: String| Error::argument(why))?);
+        Ok(self)
+    }
+
+    /// Replaces NaN and infinite samples, which are refused otherwise.
+    ///
+    /// # Errors
+    /// A number that 32-bit floating point does not have.
+    pub fn nan(mut self, value: f64) -> Result<Project> {
+        if !(value as f32).is_finite() {
+            let why = format!("{value} is not a 32-bit floating-point number");
+            return Err(Error::argument(why));
+        }
+        self.options.nan = Some(value);
+        Ok(self)
+    }
 }
 
-/// Combines images of 8 or 16 bits into one, pixel by pixel and channel by channel, exactly: their sum, mean, minimum, maximum or
-/// median, as `gpuimg project` does. All have the same size, channels and sample type. The metadata are those of the first, as far
+/// Combines images of 8 or 16 bits or of 32-bit floating point into one, pixel by pixel and channel by channel: their sum, mean,
+/// minimum, maximum or median, as `gpuimg project` does. All have the same size, channels and sample type. The metadata are those of the first, as far
 /// as they are true of the result.
 ///
 /// ```
@@ -74,7 +104,7 @@ impl Project {
 /// ```
 ///
 /// # Errors
-/// No image or more than 65535, images that differ, samples of 32 and 64 bits, options of sums for another projection, a sum that
+/// No image or more than 65535, images that differ, integers of 32 bits and samples of 64 bits, options of sums for another projection, a sum that
 /// does not fit, and those of the device.
 pub fn project(images: &[Image], options: &Project, device: &Device) -> Result<Image> {
     let path = images.first().map_or(Path::new(""), Image::name);
@@ -95,11 +125,7 @@ fn projected(
         ImageType::from_page(page.image.shape(), &page.metadata)
     };
     let expected = image_type(first);
-    ensure!(
-        !expected.shape.depth.is_wide(),
-        "it supports only 8- and 16-bit samples, but these are {}",
-        expected.shape.depth
-    );
+    options.check_depth(expected.shape.depth)?;
     for (number, image) in (1..).zip(images) {
         let given = image_type(image);
         ensure!(
@@ -152,27 +178,35 @@ fn computed(
     let page = images[0].page();
     let (shape, mut timeline) = (page.image.shape(), Timeline::default());
     let bytes = (images.len() * shape.bytes()) as u64;
-    let is_median = options.how == Projection::Median;
+    let at_once = options.needs_all_images(shape.depth).is_some();
     let work = Work {
-        touched: if is_median { 8 } else { 5 } * bytes,
+        touched: if at_once { 8 } else { 5 } * bytes,
         transferred: bytes,
         ..Work::default()
     };
-    let (gpu, device_line) = devices.choose(&work, &mut timeline)?;
+    let (gpu, device_line) = match options.gpu_obstacle(shape.depth) {
+        Some(obstacle) => (None, devices.only_cpu(obstacle)?),
+        None => devices.choose(&work, &mut timeline)?,
+    };
     let on_gpu = |error: anyhow::Error| devices.unusable_if_lost(error.context(Failed));
-    if is_median {
-        let samples: Vec<_> = images
-            .iter()
-            .map(|image| image.page().image.samples().clone())
-            .collect();
-        let medians = match gpu {
+    if at_once {
+        let samples = images.iter().map(|image| {
+            let mut samples = image.page().image.samples().clone();
+            if let Samples::U32(samples) = &mut samples {
+                make_finite(samples, options.nan)?;
+            }
+            Ok(samples)
+        });
+        let samples = samples.collect::<anyhow::Result<Vec<Samples>>>()?;
+        let projected = match gpu {
             Some(gpu) => median_on_gpu(&samples, gpu, &mut timeline).map_err(on_gpu)?,
             None => {
                 let signed = page.metadata.signed;
                 project_columns(options, shape, signed, 0, &samples, &mut timeline)?
             }
         };
-        return Ok((image::Image::new(shape, medians), device_line));
+        let projected = image::Image::new(options.output(shape), projected);
+        return Ok((projected, device_line));
     }
     let accumulator = Accumulator::new(*options, shape, page.metadata.signed)?;
     for image in images {

@@ -248,8 +248,12 @@ def calibrate(
     bias: Any = None,
     dark: Any = None,
     flat: Any = None,
+    flat_start: Any = None,
+    flat_end: Any = None,
     offset: int = 0,
     hot: int | None = None,
+    to: str | None = None,
+    log: bool = False,
     dtype: Any = None,
     device: str = "auto",
     out: Any = None,
@@ -257,15 +261,22 @@ def calibrate(
     """Subtract a dark frame and divide by a flat field, sample by sample, correctly rounded.
 
     Args:
-        image: an Image or an array of 8 or 16 bits; a list for a stack.
+        image: an Image or an array of 8 or 16 bits, with `to` also of float32; a list for a stack.
         bias: the bias frame, which `dark` and `flat` still contain: it is subtracted from `flat` in place of `dark`, and from
             the image if there is no dark frame.
         dark: the dark frame, an image of the same shape and dtype, which is subtracted.
         flat: the flat field: images are divided by it (minus the dark frame) and multiplied by its mean, for each channel.
+        flat_start, flat_end: the flat fields of the first and of the last image of a list, in place of `flat`; those of the
+            others lie between them, as their index says.
         offset: added to every result, so that samples below the dark frame are not clamped to 0; −65535 to 65535.
         hot: replaces each sample that exceeds the median of its 8 neighbours by more than this with that median.
+        to: "f32" for results in float32, which are not rounded to whole numbers and not clamped.
+        log: give ln(flat / image), both minus the dark frame; an image less than 1 above the dark frame counts as 1. Requires
+            a flat field and `to="f32"`.
     """
-    result: Image = _calibrate(image, bias, dark, flat, offset, hot, _dtype_name(dtype), device, out)
+    result: Image = _calibrate(
+        image, bias, dark, flat, flat_start, flat_end, offset, hot, to, log, _dtype_name(dtype), device, out
+    )
     return result
 
 
@@ -275,22 +286,28 @@ def project(
     *,
     saturate: bool = False,
     scale: bool = False,
-    to: int | None = None,
+    to: int | str | None = None,
+    sigma: float | None = None,
+    nan: float | None = None,
     dtype: Any = None,
     device: str = "auto",
 ) -> Image:
-    """Combine images of 8 or 16 bits into one, pixel by pixel and channel by channel, exactly.
+    """Combine images of 8 or 16 bits or of float32 into one, pixel by pixel and channel by channel.
 
     Args:
         images: images of the same shape and dtype, as a list or another iterable, or an array whose first axis counts them.
         how: "sum", "mean" (rounded half up), "min", "max" or "median".
         saturate: clamp sums that exceed the dtype, instead of refusing them.
         scale: scale sums so that the largest magnitude becomes the largest value and 0 stays 0.
-        to: bits of a sum: 16 or 32. Every sum fits in 32.
+        to: bits of a sum: 16 or 32. Every sum fits in 32. "f32" for results in float32, which are not rounded.
+        sigma: for means: reject the values of a pixel that are farther than this many standard deviations from their mean, up
+            to 5 times.
+        nan: replaces NaN and infinite samples, which are refused without it.
         dtype: convert the result to a type that holds every value.
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one.
     """
-    return _project(images, how, saturate, scale, to, _dtype_name(dtype), device)
+    type_name = None if to is None else str(to)
+    return _project(images, how, saturate, scale, type_name, sigma, nan, _dtype_name(dtype), device)
 
 
 def sum(image: Any, *, nan: float | None = None, device: str = "auto") -> Sums:

@@ -92,8 +92,12 @@ def calibrate(
     bias: Any,
     dark: Any,
     flat: Any,
+    flat_start: Any,
+    flat_end: Any,
     offset: int,
     hot: int | None,
+    to: str | None,
+    log: bool,
     dtype: str | None,
     device: str,
     out: Any,
@@ -114,7 +118,15 @@ def process(
     on_file: Callable[[_Fields], None],
 ) -> None: ...
 def project(
-    images: Any, how: str, saturate: bool, scale: bool, to: int | None, dtype: str | None, device: str
+    images: Any,
+    how: str,
+    saturate: bool,
+    scale: bool,
+    to: str | None,
+    sigma: float | None,
+    nan: float | None,
+    dtype: str | None,
+    device: str,
 ) -> Image: ...
 def read(path: _Path, reading: _Fields, dtype: str | None) -> Image: ...
 def stream(
