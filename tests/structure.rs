@@ -291,6 +291,29 @@ fn imports_run_one_way() {
     assert!(cases > 1500);
 }
 
+/// A call of one system outside `os/system` would not compile for another.
+#[test]
+fn what_differs_between_systems_is_in_one_place() {
+    let of_one_system = [
+        "std::os::unix",
+        "std::os::fd",
+        "std::os::windows",
+        "rustix::",
+    ];
+    let (mut elsewhere, mut inside) = (Vec::new(), 0);
+    for (module, text) in sources() {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = code.split("#[cfg(all(test").next().unwrap_or_default();
+        let named = of_one_system.iter().filter(|path| code.contains(**path));
+        match module.starts_with("os/system/") {
+            true => inside += named.count(),
+            false => elsewhere.extend(named.map(|path| format!("{module} names {path}"))),
+        }
+    }
+    assert!(elsewhere.is_empty(), "{elsewhere:#?}");
+    assert!(inside >= 4, "{inside}");
+}
+
 #[test]
 fn no_files_import_each_other() {
     let imports = imports(&sources());

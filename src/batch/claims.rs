@@ -5,13 +5,12 @@ use crate::engine::Digests;
 use crate::engine::options::TypedCommand;
 use crate::ops::Position;
 use crate::os::name::Shown;
+use crate::os::system;
 use crate::os::{Sha256, Source};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// The longest line that is read, in bytes: a stack of 100,000 pages takes a quarter of it.
@@ -146,7 +145,7 @@ fn path(text: String, hex: Option<String>) -> Result<PathBuf> {
         byte.context("a name has digits that are not hexadecimal")
     });
     let bytes = bytes.collect::<Result<Vec<u8>>>()?;
-    Ok(OsString::from_vec(bytes).into())
+    Ok(system::name_of_bytes(&bytes)?.into())
 }
 
 impl Claims {

@@ -9,9 +9,9 @@ use super::options::Files;
 use super::{output_paths, watch};
 use crate::formats::{Format, Reading, format};
 use crate::os::name::Shown;
+use crate::os::system;
 use crate::os::{is_folder_of_files, same_file};
 use anyhow::{Context, Result, bail, ensure};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The inputs and the naming of their results.
@@ -124,7 +124,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let several = inputs.len() != 1
         || files.batch.selection.files_from.is_some()
         || inputs.iter().any(|input| is_folder_of_files(input));
-    let named_folder = output.as_os_str().as_bytes().ends_with(b"/");
+    let named_folder = system::ends_with_separator(output);
     let plain: PathBuf = output.components().collect();
     let is_folder = is_folder_of_files(output);
     let is_file = plain.exists() && !is_folder;

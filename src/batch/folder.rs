@@ -4,14 +4,12 @@
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::formats::{Reading, foreign, format};
 use crate::os::fault::{self, Kind};
+use crate::os::system::{self, FileKind};
 use crate::os::{Source, is_absence, is_store_name, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
-use std::fs::FileType;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
@@ -140,22 +138,16 @@ fn apart<'a>(results: Option<&'a Path>, root: &Path) -> Option<&'a Path> {
 /// Whether two paths lead to the same file or folder that is there, through any links and mounts: one
 /// folder may be mounted at several places.
 pub fn is_same(one: &Path, other: &Path) -> bool {
-    device_and_inode(one).is_some_and(|one| device_and_inode(other) == Some(one))
-}
-
-/// The device and inode that a path leads to.
-fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
-    let about = fault::metadata(path).ok()?;
-    Some((about.dev(), about.ino()))
+    fault::id(one).is_ok_and(|one| fault::id(other).is_ok_and(|other| other == one))
 }
 
 /// Whether `path`, which is absolute and without links, is `folder` or leads through it.
 pub fn is_below(path: &Path, folder: &Path) -> bool {
-    let folder = device_and_inode(folder);
-    folder.is_some()
-        && path
-            .ancestors()
-            .any(|above| device_and_inode(above) == folder)
+    let is_folder = |id| {
+        path.ancestors()
+            .any(|above| fault::id(above).is_ok_and(|above| above == id))
+    };
+    fault::id(folder).is_ok_and(is_folder)
 }
 
 /// Calls `see` with every entry below `start`, a folder at or below `root`, in the order of the names:
@@ -232,7 +224,7 @@ fn why_not(error: &walkdir::Error) -> String {
 }
 
 fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>) -> Sorted {
-    let (name, path) = (entry.file_name().as_bytes(), entry.path());
+    let (name, path) = (system::bytes_of(entry.file_name()), entry.path());
     if name.starts_with(OWN) {
         return Sorted::Own;
     }
@@ -258,9 +250,9 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     }
     // Links to files are followed, links to folders are not, since they could form a cycle.
     let about = if entry.path_is_symlink() {
-        fault::metadata(path).map(|about| about.file_type())
+        fault::metadata(path).map(|about| system::kind_of(about.file_type()))
     } else {
-        Ok(entry.file_type())
+        Ok(system::kind_of(entry.file_type()))
     };
     let kind = match about {
         Ok(kind) => kind,
@@ -290,17 +282,13 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
 }
 
 /// The reason to skip a file that is not a regular one.
-fn no_file(kind: FileType) -> Option<Why> {
-    if kind.is_file() {
-        None
-    } else if kind.is_dir() {
-        Some(Why::FolderLink)
-    } else if kind.is_fifo() {
-        Some(Why::Fifo)
-    } else if kind.is_socket() {
-        Some(Why::Socket)
-    } else {
-        Some(Why::Device)
+fn no_file(kind: FileKind) -> Option<Why> {
+    match kind {
+        FileKind::Regular => None,
+        FileKind::Directory => Some(Why::FolderLink),
+        FileKind::Fifo => Some(Why::Fifo),
+        FileKind::Socket => Some(Why::Socket),
+        _ => Some(Why::Device),
     }
 }
 

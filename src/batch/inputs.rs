@@ -6,11 +6,10 @@ use super::shard::Shard;
 use crate::formats::Reading;
 use crate::os::fault::{self, Reads};
 use crate::os::name::Shown;
+use crate::os::system;
 use crate::os::{as_file_name, is_store_name, reason};
 use anyhow::{Context, Result, anyhow, ensure};
-use std::ffi::OsString;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Which files are taken.
@@ -101,15 +100,18 @@ fn listed(list: &Path) -> io::Result<Vec<Item>> {
         _ => name,
     });
     let named = names.filter(|name| !name.is_empty());
-    Ok(named.map(|name| listed_item(name.to_vec())).collect())
+    named.map(|name| listed_item(name.to_vec())).collect()
 }
 
 /// The file for a `name` in a list.
-fn listed_item(name: Vec<u8>) -> Item {
+///
+/// # Errors
+/// On Windows, a name that is not UTF-8.
+fn listed_item(name: Vec<u8>) -> io::Result<Item> {
     let path = match name.as_slice() {
         // In a list `-` is a file name, not standard input.
         b"-" => PathBuf::from("./-"),
-        _ => PathBuf::from(OsString::from_vec(name)),
+        _ => system::name_of_bytes(&name)?.into(),
     };
     // A relative name keeps its folders in the output; for a name that leads elsewhere only the
     // last part is kept.
@@ -127,5 +129,5 @@ fn listed_item(name: Vec<u8>) -> Item {
             .file_name()
             .map_or_else(|| named.to_path_buf(), PathBuf::from)
     };
-    Item::listed(path, key)
+    Ok(Item::listed(path, key))
 }

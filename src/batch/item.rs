@@ -4,13 +4,13 @@ use super::shard::WholeSet;
 use crate::engine::Digests;
 use crate::ops::Position;
 use crate::os::name::Shown;
+use crate::os::system;
 use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// One file of a batch.
@@ -164,7 +164,7 @@ impl Items {
         let mut names = Vec::new();
         for (item, index) in self.items.iter_mut().zip(0..) {
             item.position = Some(Position { index, count });
-            names.extend_from_slice(item.key.as_os_str().as_bytes());
+            names.extend_from_slice(system::bytes_of(item.key.as_os_str()));
             names.push(0);
         }
         self.order = Some(Digest::from_bytes(&names));
@@ -176,7 +176,7 @@ impl Items {
     /// The length of a file cannot be determined.
     pub fn record_set(&mut self) -> Result<()> {
         let items = self.items.par_iter();
-        let files = items.map(|item| Ok((item.key.as_os_str().as_bytes(), item.length()?)));
+        let files = items.map(|item| Ok((system::bytes_of(item.key.as_os_str()), item.length()?)));
         self.set = Some(WholeSet::new(files.collect::<Result<_>>()?));
         Ok(())
     }

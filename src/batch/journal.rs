@@ -28,16 +28,15 @@ use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use crate::os::reason::plain;
 use crate::os::sync::{Mutex, PoisonError};
+use crate::os::system;
 use crate::os::{Digest, FileState, Identity, InputRecord, Source, same_file, sync_folder};
 use anyhow::{Context, Result, bail, ensure};
 use compact::{is_at, open_to_append};
 use history::History;
 use line::{Line, Marker};
 pub(super) use line::{escaped, unescaped};
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
@@ -415,14 +414,14 @@ fn is_below(name: &Path) -> bool {
 
 /// Opens a journal as a regular file only: not through a link, which would lead to another file,
 /// and not a pipe, which would block.
-fn open(path: &Path, flags: OFlags) -> Result<File> {
-    let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
     let advice = "the journal must be a regular file: remove it, or write to another folder";
     fault::point(Kind::Open, path)?;
-    let file = match rustix::fs::open(path, flags | safe, Mode::from_raw_mode(0o666)) {
-        Err(Errno::LOOP) => bail!("it is a symbolic link ({advice})"),
-        Err(Errno::ISDIR | Errno::NXIO) => bail!("it is not a regular file ({advice})"),
-        other => File::from(other.map_err(std::io::Error::from)?),
+    system::only_itself(options);
+    let file = match options.open(path) {
+        Err(error) if system::is_link(&error) => bail!("it is a symbolic link ({advice})"),
+        Err(error) if system::is_no_file(&error) => bail!("it is not a regular file ({advice})"),
+        opened => opened?,
     };
     fault::point(Kind::Stat, path)?;
     ensure!(

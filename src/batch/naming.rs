@@ -5,9 +5,9 @@ use crate::formats::{Format, format};
 use crate::image::metadata::Place;
 use crate::os::name::Shown;
 use crate::os::parent;
+use crate::os::system;
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
@@ -193,12 +193,12 @@ impl Pattern {
                 format!("{number:0digits$}").into()
             }
         });
-        let mut name = pieces.collect::<OsString>().into_vec();
+        let mut name = PathBuf::from(pieces.collect::<OsString>());
         // A file without an extension gets none.
-        while extension.is_empty() && name.ends_with(b".") {
-            name.pop();
+        while extension.is_empty() && name.extension() == Some(OsStr::new("")) {
+            name.set_extension("");
         }
-        OsString::from_vec(name)
+        name.into()
     }
 }
 
@@ -207,7 +207,7 @@ fn stays_below(path: &Path) -> bool {
     let normal = |part| matches!(part, Component::Normal(_));
     path.components().all(normal)
         && path.file_name().is_some()
-        && !path.as_os_str().as_bytes().ends_with(b"/")
+        && !system::ends_with_separator(path)
 }
 
 impl Naming {
@@ -329,6 +329,7 @@ fn below(
 mod tests {
     use super::*;
     use crate::formats::{png, tiff};
+    use std::os::unix::ffi::OsStrExt;
 
     fn named(pattern: &str, key: &[u8], format: Option<&'static Format>) -> Result<PathBuf> {
         let pattern = pattern

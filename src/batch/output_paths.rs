@@ -10,20 +10,20 @@ use super::options::Files;
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use crate::os::parent;
+use crate::os::system::FileId;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The resolved place of a file that may not exist: the nearest existing folder, by device and
 /// inode, and the names below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
-    folder: (u64, u64),
+    folder: FileId,
     name: PathBuf,
 }
 
@@ -31,7 +31,7 @@ struct Place {
 #[derive(Clone, Debug)]
 struct Folder {
     /// Device and inode of the nearest existing folder.
-    there: (u64, u64),
+    there: FileId,
     /// The names of the missing folders below it.
     missing: PathBuf,
     /// Its path without links, if it can be resolved.
@@ -69,8 +69,7 @@ impl Folder {
         let mut missing = Vec::new();
         let mut there = path;
         let (id, real) = loop {
-            let found = fault::metadata(there)
-                .and_then(|about| Ok(((about.dev(), about.ino()), fault::canonicalize(there)?)));
+            let found = fault::id(there).and_then(|id| Ok((id, fault::canonicalize(there)?)));
             match (found, there.components().next_back()) {
                 (Ok(found), _) => break found,
                 (Err(error), Some(Component::Normal(name)))
@@ -82,7 +81,7 @@ impl Folder {
                 // An unreadable path is taken literally: the error appears when it is used.
                 _ => {
                     return Folder {
-                        there: (0, 0),
+                        there: FileId::default(),
                         missing: path.into(),
                         real: None,
                     };
@@ -138,8 +137,8 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
     let mut taken: HashMap<Place, &Item> = HashMap::with_capacity(items.len());
     // Places by lower-case name, and a cache of folders that ignore case: examined only if two
     // names differ by case alone.
-    let mut lower: HashMap<((u64, u64), String), &Item> = HashMap::with_capacity(items.len());
-    let mut caseless: HashMap<(u64, u64), bool> = HashMap::new();
+    let mut lower: HashMap<(FileId, String), &Item> = HashMap::with_capacity(items.len());
+    let mut caseless: HashMap<FileId, bool> = HashMap::new();
     for (item, path) in items.iter().zip(&outputs) {
         let (Some(output), Some(path)) = (&item.output, path) else {
             continue;
@@ -221,10 +220,7 @@ fn clash<'o, 'r>(
     outputs: &[&'o Path],
     reads: impl ParallelIterator<Item = &'r Path>,
 ) -> Option<(&'o Path, &'r Path)> {
-    let id = |path: &Path| {
-        let about = fault::metadata(path).ok();
-        about.map(|about| (about.dev(), about.ino()))
-    };
+    let id = |path: &Path| fault::id(path).ok();
     let mut files = HashMap::new();
     let mut places: HashMap<OsString, Vec<(Place, &Path)>> = HashMap::new();
     let mut folders = Folders::default();

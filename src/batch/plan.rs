@@ -15,10 +15,10 @@ use crate::os::console;
 use crate::os::count::{plural, size};
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
+use crate::os::system;
 use crate::os::{check_regular, fault, parent, reason};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
-use rustix::fs::{Access, access};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
@@ -302,8 +302,8 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
     let nearest = folder.ancestors().find(|folder| folder.exists());
     let nearest = nearest.unwrap_or(Path::new("."));
     ensure!(nearest.is_dir(), "{} is not a folder", nearest.shown());
-    access(nearest, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| anyhow!("folder {}: {}", nearest.shown(), reason(&error.into())))?;
+    system::check_writable(nearest)
+        .map_err(|error| anyhow!("folder {}: {}", nearest.shown(), reason(&error)))?;
     Ok(there)
 }
 

@@ -13,14 +13,13 @@ use crate::os::console;
 use crate::os::fault::{self, Kind, Reads};
 use crate::os::name::{self, Shown};
 use crate::os::reason::plain;
+use crate::os::system;
 use crate::os::{Sha256, open_stream};
 use anyhow::{Context, Result, ensure};
-use rustix::fs::OFlags;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -138,7 +137,7 @@ impl Sink {
             }
             let mut options = OpenOptions::new();
             // By now the name may be that of a FIFO, whose opening waits for a reader.
-            options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+            system::without_waiting(&mut options);
             if overwrite && !append {
                 options.create(true).write(true).truncate(true);
                 return regular(path, options);
@@ -213,9 +212,7 @@ fn is_missing(error: &anyhow::Error) -> bool {
 pub fn is_report(path: &Path) -> bool {
     let is_file = fault::metadata(path).is_ok_and(|about| about.is_file());
     let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    system::without_waiting(options.read(true));
     let opened = || begins_as_report(&mut regular(path, options)?, path);
     is_file && opened().is_ok_and(|is_report| is_report)
 }

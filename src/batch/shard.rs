@@ -3,12 +3,12 @@
 
 use crate::os::Digest;
 use crate::os::count::plural;
+use crate::os::system;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::env;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -31,7 +31,7 @@ impl Shard {
     /// Whether the input with this key belongs to the shard: CRC-32 (as in PNG) of the key modulo
     /// the number of shards.
     pub fn has(&self, key: &Path) -> bool {
-        u64::from(crc32fast::hash(key.as_os_str().as_bytes())) % self.count == self.index - 1
+        u64::from(crc32fast::hash(system::bytes_of(key.as_os_str()))) % self.count == self.index - 1
     }
 
     fn checked(index: u64, count: u64) -> Result<Shard> {

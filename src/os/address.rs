@@ -1,15 +1,14 @@
 //! Addresses of images inside a file: the path `scan.h5:/entry/data` means the image `/entry/data` in the file `scan.h5`.
 
-use super::fault;
+use super::{fault, system};
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// The file and the address in a path such as `scan.h5:/entry/data`. `None` if the path has no address: it names no file
 /// before a `:/`, or a file has the whole path as its name.
 pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
-    let bytes = path.as_os_str().as_bytes();
+    let bytes = system::bytes_of(path.as_os_str());
     // Few paths contain the mark, so most cost no system call.
     let mut marks = bytes
         .windows(2)
@@ -21,9 +20,12 @@ pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     if fault::symlink_metadata(path).is_ok() {
         return None;
     }
-    let file = |at: usize| Path::new(OsStr::from_bytes(&bytes[..at]));
-    let at = marks.find(|&at| fault::metadata(file(at)).is_ok_and(|about| about.is_file()))?;
-    Some((file(at), OsStr::from_bytes(&bytes[at + 1..])))
+    marks.find_map(|at| {
+        let file = Path::new(system::name_of_bytes(&bytes[..at]).ok()?);
+        let address = system::name_of_bytes(&bytes[at + 1..]).ok()?;
+        let is_file = fault::metadata(file).is_ok_and(|about| about.is_file());
+        is_file.then_some((file, address))
+    })
 }
 
 /// The file that a path names: the path without the address of an image in the file.
@@ -38,10 +40,11 @@ pub fn as_file_name(path: &Path) -> Cow<'_, Path> {
         return path.into();
     };
     let mut name = file.file_stem().unwrap_or_default().to_owned();
-    let parts = address.as_bytes().split(|&byte| byte == b'/');
-    for part in parts.filter(|part| !part.is_empty()) {
-        name.push("-");
-        name.push(OsStr::from_bytes(part));
+    for part in Path::new(address).components() {
+        if let Component::Normal(part) = part {
+            name.push("-");
+            name.push(part);
+        }
     }
     if let Some(extension) = file.extension() {
         name.push(".");

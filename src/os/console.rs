@@ -2,33 +2,12 @@
 //! fail in two ways that lose work: `eprintln!` panics if standard error is closed, and writing to
 //! a closed standard output succeeds. File names are untrusted, so control characters are escaped.
 
-use crate::os::reason;
+use crate::os::{reason, system};
 use anyhow::{Context, Result, anyhow};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::fstat;
-use rustix::io::Errno;
-use rustix::termios::{isatty, tcgetwinsize};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
-
-/// Whether standard output was closed when the process began.
-static CLOSED: AtomicBool = AtomicBool::new(false);
-
-// SAFETY: the section holds addresses of functions that the loader calls before `main`. This
-// function makes one system call and writes an atomic, which need no initialisation by `std`.
-#[unsafe(link_section = ".init_array")]
-#[used]
-static BEFORE_MAIN: extern "C" fn() = note_closed;
-
-/// Records whether standard output is closed. Before `main`, `std` opens /dev/null in place of a
-/// closed standard stream; afterwards the two cases cannot be distinguished, so this runs earlier.
-extern "C" fn note_closed() {
-    let closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
-    CLOSED.store(closed, Ordering::Relaxed);
-}
 
 /// Marks an error as "the reader of standard output has closed it", as `head` does.
 #[derive(Debug, Error)]
@@ -84,19 +63,16 @@ pub fn tell_lines(text: &str) {
 /// Prints one line on standard error if that needs no waiting: for a process that is about to end,
 /// and must not wait for a terminal or a pipe that nobody reads.
 pub fn tell_without_waiting(line: &str) {
-    let stream = rustix::stdio::stderr();
-    let mut streams = [PollFd::new(&stream, PollFlags::OUT)];
-    let ready = rustix::event::poll(&mut streams, Some(&Timespec::default()));
-    if ready.is_ok_and(|count| count > 0) && streams[0].revents() == PollFlags::OUT {
+    if system::error_is_ready() {
         tell(line);
     }
 }
 
 fn error_bytes(mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        match rustix::io::write(rustix::stdio::stderr(), bytes) {
+        match system::write_error(bytes) {
             Ok(written) => bytes = &bytes[written.max(1)..],
-            Err(Errno::INTR) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
     }
@@ -104,24 +80,21 @@ fn error_bytes(mut bytes: &[u8]) {
 
 /// The columns of the terminal that standard error is; `None` if it is none.
 pub fn columns() -> Option<usize> {
-    let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
     // A terminal whose size was never set reports 0.
-    Some(match size.ws_col {
+    Some(match system::columns()? {
         0 => 80,
-        columns => columns.into(),
+        columns => columns,
     })
 }
 
 /// Whether both standard streams are the same terminal.
 pub fn is_one_terminal() -> bool {
-    let output = rustix::stdio::stdout();
-    let device = |stream| fstat(stream).map(|about| about.st_rdev).ok();
-    isatty(output) && device(output) == device(rustix::stdio::stderr())
+    system::is_one_terminal()
 }
 
 /// Fails if standard output was closed when the process started.
 pub fn check_output() -> io::Result<()> {
-    if CLOSED.load(Ordering::Relaxed) {
+    if system::output_was_closed() {
         Err(io::Error::other("it is closed"))
     } else {
         Ok(())
@@ -134,12 +107,11 @@ pub fn check_output() -> io::Result<()> {
 /// Standard output is closed, its reader has closed it, or its disk is full.
 pub fn output_bytes(mut bytes: &[u8]) -> io::Result<()> {
     check_output()?;
-    // Not through `std`, which reports success for a descriptor that cannot be written.
     while !bytes.is_empty() {
-        match rustix::io::write(rustix::stdio::stdout(), bytes) {
+        match system::write_output(bytes) {
             Ok(written) => bytes = &bytes[written..],
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())

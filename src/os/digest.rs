@@ -7,12 +7,12 @@
 //! write to the inputs and to the journal needs no collision.
 
 use super::fault::{self, Kind};
+use super::system;
 use crate::os::reason::plain;
 use crate::os::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::Result;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use twox_hash::XxHash3_128;
 
@@ -138,7 +138,7 @@ impl Blocks {
                 let end = self.length.min(start + missing * BLOCK);
                 chunk.resize((end - start) as usize, 0);
                 fault::point(Kind::Read, path).map_err(plain)?;
-                file.read_exact_at(&mut chunk, start).map_err(plain)?;
+                system::read_exact_at(file, &mut chunk, start).map_err(plain)?;
                 self.add(&chunk, start);
             }
             block += missing.max(1);

@@ -7,17 +7,14 @@
 //! SIGCONT. Several are separated by `;`. `GPUIMG_FAULT_COUNT=FILE` adds a line `KIND PATH` to FILE at
 //! each point, so that a test knows how many there are.
 
+use super::system::{self, FileId};
 use clap::ValueEnum;
-use rustix::io::Errno;
 use std::env;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
 /// A kind of system call. Its name is the variant's in small letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,27 +45,6 @@ pub enum Kind {
     Mkdir,
 }
 
-const ERRORS: [(&str, Errno); 18] = [
-    ("EACCES", Errno::ACCESS),
-    ("EAGAIN", Errno::AGAIN),
-    ("EDQUOT", Errno::DQUOT),
-    ("EEXIST", Errno::EXIST),
-    ("EINTR", Errno::INTR),
-    ("EINVAL", Errno::INVAL),
-    ("EIO", Errno::IO),
-    ("ELOOP", Errno::LOOP),
-    ("EMFILE", Errno::MFILE),
-    ("ENOENT", Errno::NOENT),
-    ("ENOMEM", Errno::NOMEM),
-    ("ENOSPC", Errno::NOSPC),
-    ("ENOSYS", Errno::NOSYS),
-    ("ENOTDIR", Errno::NOTDIR),
-    ("EOPNOTSUPP", Errno::OPNOTSUPP),
-    ("EPERM", Errno::PERM),
-    ("EROFS", Errno::ROFS),
-    ("ESTALE", Errno::STALE),
-];
-
 /// What the environment requests; `None` outside tests.
 static PLAN: LazyLock<Option<Plan>> = LazyLock::new(Plan::from_environment);
 
@@ -86,8 +62,8 @@ struct Fault {
     text: String,
     number: u64,
     and_all_later: bool,
-    /// `None` stops the process.
-    error: Option<Errno>,
+    /// The number of the error; `None` stops the process.
+    error: Option<i32>,
     calls: AtomicU64,
 }
 
@@ -106,6 +82,18 @@ pub fn point(kind: Kind, path: &Path) -> io::Result<()> {
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     point(Kind::Stat, path)?;
     fs::metadata(path)
+}
+
+/// The file to which a path leads, with the point of `metadata`.
+pub fn id(path: &Path) -> io::Result<FileId> {
+    point(Kind::Stat, path)?;
+    system::id_at(path)
+}
+
+/// The file or link at a path, with the point of `metadata`.
+pub fn id_of_entry(path: &Path) -> io::Result<FileId> {
+    point(Kind::Stat, path)?;
+    system::id_of_entry(path)
 }
 
 /// `fs::symlink_metadata`, with its point.
@@ -175,7 +163,12 @@ impl Plan {
     fn point(&self, kind: Kind, path: &Path) -> io::Result<()> {
         if let Some(mut file) = self.calls.as_ref() {
             let name = format!("{kind:?}").to_lowercase();
-            let line = [name.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"];
+            let line = [
+                name.as_bytes(),
+                b" ",
+                system::bytes_of(path.as_os_str()),
+                b"\n",
+            ];
             file.write_all(&line.concat())?;
         }
         // A test must not pass because its fault was misspelt.
@@ -197,7 +190,6 @@ impl Fault {
         let (kind, rest) = call.split_once(':')?;
         let (text, number) = rest.rsplit_once(':').unwrap_or(("", rest));
         let later = number.strip_suffix('+');
-        let named = ERRORS.iter().find(|(name, _)| *name == action);
         Some(Fault {
             kind: Kind::from_str(kind, false).ok()?,
             text: text.into(),
@@ -205,14 +197,14 @@ impl Fault {
             and_all_later: later.is_some(),
             error: match action {
                 "stop" => None,
-                _ => Some(named?.1),
+                _ => Some(system::error_number(action)?),
             },
             calls: AtomicU64::new(0),
         })
     }
 
     fn point(&self, kind: Kind, path: &Path) -> io::Result<()> {
-        let path = path.as_os_str().as_bytes();
+        let path = system::bytes_of(path.as_os_str());
         let text = self.text.as_bytes();
         let has_text = text.is_empty() || path.windows(text.len()).any(|part| part == text);
         if kind != self.kind || !has_text {
@@ -223,22 +215,10 @@ impl Fault {
             return Ok(());
         }
         match self.error {
-            Some(error) => Err(error.into()),
-            None => {
-                stop()?;
-                Ok(())
-            }
+            Some(error) => Err(io::Error::from_raw_os_error(error)),
+            None => system::stop(),
         }
     }
-}
-
-/// Stops this process until somebody sends SIGCONT.
-fn stop() -> rustix::io::Result<()> {
-    use rustix::process::{Signal, getpid, kill_process};
-    kill_process(getpid(), Signal::STOP)?;
-    // Another thread may get the signal, and this one stop a moment later.
-    thread::sleep(Duration::from_millis(20));
-    Ok(())
 }
 
 #[cfg(test)]
@@ -252,7 +232,7 @@ mod tests {
             (fault.kind, &*fault.text, fault.number),
             (Kind::Read, "a=b:c.tif", 3)
         );
-        assert!(fault.and_all_later && fault.error == Some(Errno::IO));
+        assert!(fault.and_all_later && fault.error == system::error_number("EIO"));
         let stop = Fault::parse("rename:1=stop").expect("a fault");
         assert!(stop.text.is_empty() && !stop.and_all_later && stop.error.is_none());
         for text in [

@@ -1,5 +1,6 @@
 //! Folders that are held open. Files in them are opened by name, relative to the folder, so that no path
-//! is resolved twice, and nobody who may write to a folder can redirect a run by swapping a name.
+//! is resolved twice, and nobody who may write to a folder can redirect a run by swapping a name. (On Windows a folder is
+//! its path: `system` says why.)
 //!
 //! These calls have a fallback where a system or a file system lacks them:
 //! * `O_PATH`, with which Linux holds a folder that may not be read: macOS opens folders for reading.
@@ -10,41 +11,28 @@
 //!   is taken, and then a rename over that file.
 
 use super::fault::{self, Kind};
+use super::system::{self, About, FileKind, OpenFolder};
 use crate::os::name::Shown;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
-use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A folder that is held open.
 #[derive(Clone, Debug)]
 pub struct Folder {
-    fd: Arc<OwnedFd>,
+    open: Arc<OpenFolder>,
     /// Only for messages.
     path: PathBuf,
 }
-
-#[cfg(target_os = "linux")]
-const HOLD: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const HOLD: OFlags = OFlags::RDONLY;
 
 impl Folder {
     /// Opens a folder as the user names it, through links.
     pub fn open(path: &Path) -> io::Result<Folder> {
         fault::point(Kind::Open, path)?;
-        let fd = rustix::fs::open(
-            path,
-            HOLD | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
         Ok(Folder {
-            fd: Arc::new(fd),
+            open: Arc::new(OpenFolder::open(path)?),
             path: path.into(),
         })
     }
@@ -55,7 +43,7 @@ impl Folder {
     /// `NotFound` for a folder that is not there, and a link that leads out of this folder.
     pub fn below(&self, names: &Path) -> io::Result<Folder> {
         match self.descend(names, None) {
-            Err(error) if is_link(&error) => self.descend(&self.resolved(names)?, None),
+            Err(error) if system::is_link(&error) => self.descend(&self.resolved(names)?, None),
             other => other,
         }
     }
@@ -64,7 +52,9 @@ impl Folder {
     /// returns.
     pub fn make_below(&self, names: &Path, sync: bool) -> io::Result<Folder> {
         match self.descend(names, Some(sync)) {
-            Err(error) if is_link(&error) => self.descend(&self.resolved(names)?, Some(sync)),
+            Err(error) if system::is_link(&error) => {
+                self.descend(&self.resolved(names)?, Some(sync))
+            }
             other => other,
         }
     }
@@ -123,20 +113,16 @@ impl Folder {
     fn enter(&self, name: &OsStr) -> io::Result<Folder> {
         let path = self.path.join(name);
         fault::point(Kind::Open, &path)?;
-        let flags = HOLD | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&*self.fd, name, flags, Mode::empty())?;
-        Ok(Folder {
-            fd: Arc::new(fd),
-            path,
-        })
+        let open = Arc::new(self.open.enter(name)?);
+        Ok(Folder { open, path })
     }
 
     fn make(&self, name: &OsStr, sync: bool) -> io::Result<()> {
         fault::point(Kind::Mkdir, &self.path.join(name))?;
-        match rustix::fs::mkdirat(&*self.fd, name, Mode::from_raw_mode(0o777)) {
+        match self.open.make(name) {
             // Another run or thread created it first.
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
         }
         if sync { self.sync() } else { Ok(()) }
     }
@@ -144,67 +130,56 @@ impl Folder {
     /// Waits until the entries are on the disk.
     pub fn sync(&self) -> io::Result<()> {
         fault::point(Kind::Open, &self.path)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(&*self.fd, ".", flags, Mode::empty())?;
         fault::point(Kind::Sync, &self.path)?;
-        match rustix::fs::fsync(folder) {
-            // Some file systems do not support this call for folders.
-            Err(Errno::INVAL) => Ok(()),
-            other => Ok(other?),
-        }
+        self.open.sync()
     }
 
     /// The properties of the file with a name, without following links; `None` if there is none.
-    pub fn look(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+    pub fn look(&self, name: &OsStr) -> io::Result<Option<About>> {
         fault::point(Kind::Stat, &self.path.join(name))?;
-        match rustix::fs::statat(&*self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match self.open.look(name) {
             Ok(about) => Ok(Some(about)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// The names in it and what each is, a link being a link; those that cannot be read are left out.
-    pub fn entries(&self) -> io::Result<impl Iterator<Item = (OsString, FileType)>> {
+    pub fn entries(&self) -> io::Result<impl Iterator<Item = (OsString, FileKind)>> {
         fault::point(Kind::Readdir, &self.path)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(&*self.fd, ".", flags, Mode::empty())?;
-        let entries = Dir::new(folder)?.flatten();
-        Ok(entries.map(|entry| {
-            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
-            let kind = match entry.file_type() {
+        Ok(self.open.entries()?.map(|(name, kind)| {
+            let kind = match kind {
                 // Some file systems do not say it here.
-                FileType::Unknown => self.look(&name).ok().flatten().as_ref().map(file_type),
+                FileKind::Unknown => self.look(&name).ok().flatten().map(|about| about.kind),
                 known => Some(known),
             };
-            (name, kind.unwrap_or(FileType::Unknown))
+            (name, kind.unwrap_or(FileKind::Unknown))
         }))
     }
 
     /// Opens a regular file for reading, without following a link and without waiting for the writer of
     /// a FIFO.
     pub fn read(&self, name: &OsStr) -> io::Result<File> {
-        self.open_regular(name, OFlags::RDONLY)
+        self.open_regular(name, false)
     }
 
     /// As `read`, so that the file can be locked: network file systems want it to be open for writing.
     pub fn open_to_lock(&self, name: &OsStr) -> io::Result<File> {
-        self.open_regular(name, OFlags::RDWR)
+        self.open_regular(name, true)
     }
 
-    fn open_regular(&self, name: &OsStr, access: OFlags) -> io::Result<File> {
+    fn open_regular(&self, name: &OsStr, to_write: bool) -> io::Result<File> {
         let path = self.path.join(name);
-        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         fault::point(Kind::Open, &path)?;
-        let opened = rustix::fs::openat(&*self.fd, name, flags, Mode::empty());
-        let opened = opened.map_err(|error| match error {
-            Errno::LOOP => io::Error::other("it is a symbolic link"),
-            error => error.into(),
+        let opened = self.open.open_file(name, to_write);
+        let file = opened.map_err(|error| match system::is_link(&error) {
+            true => io::Error::other("it is a symbolic link"),
+            false => error,
         })?;
         fault::point(Kind::Stat, &path)?;
-        match file_type(&rustix::fs::fstat(&opened)?) {
-            FileType::RegularFile => Ok(opened.into()),
-            other => Err(io::Error::other(format!("it is {}", named(other)))),
+        match About::from(&file.metadata()?).kind {
+            FileKind::Regular => Ok(file),
+            other => Err(io::Error::other(format!("it is {}", other.named()))),
         }
     }
 
@@ -212,67 +187,44 @@ impl Folder {
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken, by a link too.
-    pub fn create_new(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
+    pub fn create_new(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         fault::point(Kind::Create, &self.path.join(name))?;
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&*self.fd, name, flags, mode)?.into())
+        self.open.create_new(name, mode)
     }
 
     /// A new empty file without a name, if this file system supports that.
-    #[cfg(target_os = "linux")]
-    pub fn nameless(&self, mode: Mode) -> Option<File> {
+    pub fn nameless(&self, mode: u32) -> Option<File> {
         fault::point(Kind::Create, &self.path).ok()?;
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&*self.fd, ".", flags, mode).ok()?;
-        Some(opened.into())
-    }
-
-    /// Only Linux has files without a name.
-    #[cfg(not(target_os = "linux"))]
-    pub fn nameless(&self, _: Mode) -> Option<File> {
-        None
+        self.open.nameless(mode)
     }
 
     /// Gives a file without a name this name, which must be free.
     pub fn link(&self, file: &File, name: &OsStr) -> io::Result<()> {
         fault::point(Kind::Link, &self.path.join(name))?;
-        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let follow = AtFlags::SYMLINK_FOLLOW;
-        Ok(rustix::fs::linkat(CWD, own, &*self.fd, name, follow)?)
+        self.open.link_nameless(file, name)
     }
 
     /// Renames a file, over one that has the name, or over a link.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         fault::point(Kind::Rename, &self.path.join(to))?;
-        Ok(rustix::fs::renameat(&*self.fd, from, &*self.fd, to)?)
+        self.open.rename(from, to)
     }
 
     /// Renames a file to a name that must be free.
     pub fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        let fd = &*self.fd;
         let path = self.path.join(to);
-        let renamed = fault::point(Kind::Rename, &path).and_then(|()| {
-            Ok(rustix::fs::renameat_with(
-                fd,
-                from,
-                fd,
-                to,
-                RenameFlags::NOREPLACE,
-            )?)
-        });
-        if !renamed.as_ref().is_err_and(is_lacking) {
+        let renamed =
+            fault::point(Kind::Rename, &path).and_then(|()| self.open.rename_new(from, to));
+        if !renamed.as_ref().is_err_and(system::is_lacking) {
             return renamed;
         }
-        let linked = fault::point(Kind::Link, &path)
-            .and_then(|()| Ok(rustix::fs::linkat(fd, from, fd, to, AtFlags::empty())?));
+        let linked = fault::point(Kind::Link, &path).and_then(|()| self.open.link(from, to));
         match linked {
             Ok(()) => return self.unlink(from),
-            // Some object stores' file systems say EPERM or EMLINK.
-            Err(error) if is_lacking(&error) || is_one_of(&error, &[Errno::PERM, Errno::MLINK]) => {
-            }
+            Err(error) if system::lacks_links(&error) => {}
             Err(error) => return Err(error),
         }
-        drop(self.create_new(to, Mode::from_raw_mode(0o600))?);
+        drop(self.create_new(to, 0o600)?);
         let renamed = self.rename(from, to);
         if renamed.is_err() {
             let _ = self.unlink(to);
@@ -283,50 +235,45 @@ impl Folder {
     /// Removes a name.
     pub fn unlink(&self, name: &OsStr) -> io::Result<()> {
         fault::point(Kind::Unlink, &self.path.join(name))?;
-        Ok(rustix::fs::unlinkat(&*self.fd, name, AtFlags::empty())?)
+        self.open.unlink(name)
+    }
+
+    /// Makes `file` as accessible as the file `name`, about which `about` is known, and not more.
+    pub fn inherit_access(&self, file: &File, name: &OsStr, about: &About) -> io::Result<()> {
+        fault::point(Kind::Stat, &self.path.join(name))?;
+        self.open.inherit_access(file, name, about)
     }
 
     /// The path that it was opened with, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// A path to `name` through the open folder, for calls that need a path; without `/proc`, the path does
-    /// not exist.
-    pub fn own_path(&self, name: &OsStr) -> PathBuf {
-        Path::new(&format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
-    }
 }
 
-/// Whether a call failed because of a link where a folder was wanted.
-fn is_link(error: &io::Error) -> bool {
-    is_one_of(error, &[Errno::NOTDIR, Errno::LOOP])
-}
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-/// Whether a system or file system lacks a call or its flags.
-fn is_lacking(error: &io::Error) -> bool {
-    is_one_of(
-        error,
-        &[Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP],
-    )
-}
-
-fn is_one_of(error: &io::Error, errors: &[Errno]) -> bool {
-    Errno::from_io_error(error).is_some_and(|error| errors.contains(&error))
-}
-
-/// The file type in the properties of a file.
-pub fn file_type(about: &Stat) -> FileType {
-    FileType::from_raw_mode(about.st_mode)
-}
-
-/// The type of a file that is not a regular file, with its article.
-pub fn named(kind: FileType) -> &'static str {
-    match kind {
-        FileType::Directory => "a directory",
-        FileType::Symlink => "a symbolic link",
-        FileType::Fifo => "a FIFO",
-        FileType::Socket => "a socket",
-        _ => "a device",
+    #[test]
+    fn the_mode_is_that_of_the_replaced_file_without_its_privileges() -> io::Result<()> {
+        for (mode, expected) in [
+            (0o640, 0o640),
+            (0o777, 0o777),
+            (0o6755, 0o755),
+            (0o1607, 0o607),
+        ] {
+            let place = tempfile::tempdir()?;
+            let folder = Folder::open(place.path())?;
+            let old = File::create(place.path().join("old"))?;
+            let new = File::create(place.path().join("new"))?;
+            old.set_permissions(Permissions::from_mode(mode))?;
+            let name = OsStr::new("old");
+            let about = folder.look(name)?.ok_or(io::ErrorKind::NotFound)?;
+            folder.inherit_access(&new, name, &about)?;
+            assert_eq!(new.metadata()?.mode() & 0o7777, expected, "{mode:o}");
+        }
+        Ok(())
     }
 }

@@ -2,9 +2,9 @@
 
 use super::durable::parent;
 use super::fault;
+use super::system::About;
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -42,10 +42,11 @@ impl Identity {
 
 impl From<&Metadata> for Identity {
     fn from(about: &Metadata) -> Identity {
+        let about = About::from(about);
         Identity {
-            size: about.len(),
-            changed: (about.mtime(), about.mtime_nsec()),
-            inode: about.ino(),
+            size: about.size,
+            changed: about.modified,
+            inode: about.id.inode,
         }
     }
 }
@@ -53,7 +54,7 @@ impl From<&Metadata> for Identity {
 /// Whether two paths lead to the same file, through any links. Another run may replace the file
 /// between two look-ups, so inodes are not sufficient: the resolved paths decide.
 pub fn same_file(a: &Path, b: &Path) -> bool {
-    let number = |path| fault::metadata(path).map(|about| (about.dev(), about.ino()));
+    let number = |path| fault::id(path);
     let same = |a, b| matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b);
     if a == b || same(a, b) {
         return true;

@@ -5,14 +5,10 @@
 use crate::os;
 use crate::os::console;
 use crate::os::count::plural;
-use anyhow::{Context, Result, anyhow, bail};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::flag;
-use signal_hook::iterator::Signals;
-use std::fs;
+use crate::os::system::{self, Signals};
+use anyhow::{Result, anyhow, bail};
 use std::process;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -22,23 +18,15 @@ use std::thread;
 /// # Errors
 /// No thread can be started.
 pub fn listen() -> Result<()> {
-    // With any handler installed, the write fails instead of the process being killed.
-    flag::register(SIGXFSZ, Arc::default()).context("cannot install a signal handler")?;
-    let ignored = ignored();
-    let heard = [SIGINT, SIGTERM, SIGHUP].map(|signal| (signal, ignored >> (signal - 1) & 1 == 0));
-    let heard: Vec<i32> = heard
-        .into_iter()
-        .filter_map(|(signal, heard)| heard.then_some(signal))
-        .collect();
     // The thread that serves the handlers also installs them: if it cannot start, signals keep
     // their default action.
     let (ready, installed) = mpsc::channel();
     let serve = move || {
-        let signals = handlers(&heard);
+        let signals = Signals::install();
         let failed = signals.as_ref().err().map(|error| error.to_string());
         // The other end waits for this.
         let _ = ready.send(failed);
-        if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
+        if let Some(signal) = signals.ok().and_then(Signals::wait) {
             let in_order = IN_ORDER
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -92,24 +80,10 @@ pub fn one_done() {
 pub const NO_THREAD: &str =
     "cannot start a thread (a limit on processes or memory, as ulimit -u or -v?)";
 
-fn handlers(heard: &[i32]) -> std::io::Result<Signals> {
-    // If the orderly end takes long, a second signal ends the process at once.
-    let requested = Arc::new(AtomicBool::new(false));
-    for &signal in heard {
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&requested))?;
-        flag::register(signal, Arc::clone(&requested))?;
-    }
-    Signals::new(heard)
-}
-
 fn end(signal: i32) {
     os::forget_unfinished();
     os::remove_temporary_folders();
-    let name = match signal {
-        SIGTERM => " by SIGTERM",
-        SIGHUP => " by SIGHUP",
-        _ => "",
-    };
+    let name = system::signal_name(signal);
     let (done, files) = (DONE.load(Ordering::Relaxed), FILES.load(Ordering::Relaxed));
     let stay = match files {
         0 => "finished files are complete".into(),
@@ -120,12 +94,4 @@ fn end(signal: i32) {
     };
     console::tell_without_waiting(&format!("gpuimg: interrupted{name}; {stay}"));
     process::exit(128 + signal);
-}
-
-/// The signals that the process ignores, with signal 1 in the lowest bit, as Linux reports them.
-fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
 }

@@ -7,7 +7,7 @@
 
 use super::fault;
 use super::held::Folder;
-use rustix::fs::{FileType, FlockOperation};
+use super::system::{self, About, FileKind};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_secs(3600);
 
 /// The prefix of this machine's temporary names.
 pub fn prefix() -> String {
-    let host = crc32fast::hash(rustix::system::uname().nodename().to_bytes());
+    let host = crc32fast::hash(&system::machine_name());
     format!("{PREFIX}{host:08x}-")
 }
 
@@ -64,7 +64,7 @@ fn sweep(path: &Path, mut link: impl FnMut(&OsStr)) {
     for (name, kind) in entries {
         if let Some(own) = is_temporary(&name) {
             remove(&folder, &name, own);
-        } else if kind == FileType::Symlink {
+        } else if kind == FileKind::Symlink {
             link(&name);
         }
     }
@@ -74,14 +74,14 @@ fn sweep(path: &Path, mut link: impl FnMut(&OsStr)) {
 /// just have renamed or removed it.
 fn remove(folder: &Folder, name: &OsStr, own: bool) -> Option<()> {
     let file = folder.open_to_lock(name).ok()?;
-    let about = rustix::fs::fstat(&file).ok()?;
-    if !own && file.metadata().ok()?.modified().ok()?.elapsed().ok()? < REST {
+    let about = file.metadata().ok()?;
+    if !own && about.modified().ok()?.elapsed().ok()? < REST {
         return None;
     }
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    file.try_lock().ok()?;
     // The name may belong to another file by now.
     let named = folder.look(name).ok()??;
-    if (named.st_dev, named.st_ino) == (about.st_dev, about.st_ino) {
+    if named.id == About::from(&about).id {
         folder.unlink(name).ok()?;
     }
     Some(())
@@ -130,7 +130,7 @@ mod tests {
             fs::write(at(name), b"x").expect("file");
         }
         let holder = File::options().write(true).open(at(&held)).expect("file");
-        rustix::fs::flock(&holder, FlockOperation::LockExclusive).expect("lock");
+        holder.lock().expect("lock");
         remove_leftovers([folder.path().to_path_buf()].into());
         assert!(!at(&dead).exists());
         assert!(at(&held).exists() && strangers.iter().all(|name| at(name).exists()));

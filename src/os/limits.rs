@@ -1,7 +1,7 @@
 //! The memory and cores that this process may use, as bounded by the machine, the process's control
 //! groups (cgroups(7), both versions), Slurm and `ulimit -v`.
 
-use rustix::process::{Resource, getrlimit};
+use crate::os::system;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub fn control_groups() -> Option<String> {
 
 /// Bytes of address space that `ulimit -v` leaves.
 fn address_space() -> Option<u64> {
-    let most = getrlimit(Resource::As).current?;
+    let most = system::address_space_limit()?;
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some(most.saturating_sub(kib(&status, "VmSize:")?))
 }
@@ -81,7 +81,7 @@ impl System<'_> {
 
     /// Bytes of free memory: the smallest of all limits.
     fn free_memory(&self) -> Option<u64> {
-        let machine = kib(&self.read("proc/meminfo"), "MemAvailable:");
+        let machine = kib(&self.read("proc/meminfo"), "MemAvailable:").or_else(system::free_memory);
         let groups = self.groups("memory");
         let groups = groups.iter().filter_map(Group::free_memory);
         groups.chain(machine).chain(self.slurm_memory()).min()

@@ -1,9 +1,9 @@
 //! Names of files in output. A name is bytes, and not all of them are text: each name is printed in a
 //! form of its own, so that two files are never confused.
 
+use crate::os::system;
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A path in messages.
@@ -34,7 +34,7 @@ pub fn in_json(path: &Path) -> Cow<'_, str> {
 pub fn hex(path: &Path) -> Option<String> {
     path.to_str().is_none().then(|| {
         let mut digits = String::new();
-        for byte in path.as_os_str().as_bytes() {
+        for byte in system::bytes_of(path.as_os_str()) {
             // Writing to a string cannot fail.
             let _ = write!(digits, "{byte:02x}");
         }
@@ -44,7 +44,7 @@ pub fn hex(path: &Path) -> Option<String> {
 
 fn escaped(path: &Path) -> String {
     let mut text = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+    for chunk in system::bytes_of(path.as_os_str()).utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
                 '\\' => text.push_str("\\\\"),
@@ -68,6 +68,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
     use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn no_two_names_are_shown_alike() {

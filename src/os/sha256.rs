@@ -1,13 +1,13 @@
 //! SHA-256 of files (FIPS 180-4), for `--report` and `prove`: who reads a report can compute it with any other program.
 
 use super::fault::{self, Kind};
+use super::system;
 use crate::os::reason::plain;
 use anyhow::Result;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::Digest as _;
 use std::fmt;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Bytes that are read at once: they stay in a core's cache.
@@ -34,7 +34,7 @@ impl Sha256 {
         while at < len {
             let size = chunk.len().min((len - at) as usize);
             fault::point(Kind::Read, path).map_err(plain)?;
-            file.read_exact_at(&mut chunk[..size], at).map_err(plain)?;
+            system::read_exact_at(file, &mut chunk[..size], at).map_err(plain)?;
             hasher.update(&chunk[..size]);
             at += size as u64;
         }

@@ -9,16 +9,15 @@ use super::held::Folder;
 use super::sha256::Sha256;
 use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
 use super::store::{DESCRIPTIONS, is_store_name};
+use super::system::{self, About, FileKind};
 use super::traffic::Traffic;
 use crate::os::limits;
 use crate::os::reason::{is_absence, plain, reason};
 use crate::os::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use rustix::fs::{FileType, Mode, OFlags};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +82,7 @@ struct Opened {
 impl Opened {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         fault::point(Kind::Read, &self.path)?;
-        self.file.read_exact_at(buffer, offset)?;
+        system::read_exact_at(&self.file, buffer, offset)?;
         if let Some(digest) = &self.digest {
             digest.add(buffer, offset);
         }
@@ -139,14 +138,15 @@ impl Source {
             });
         }
         let check = |about: &fs::Metadata| {
-            let kind = about.file_type();
-            ensure!(!kind.is_dir(), "it is a directory");
+            let kind = About::from(about).kind;
+            ensure!(kind != FileKind::Directory, "it is a directory");
             ensure!(
-                !kind.is_char_device() && !kind.is_block_device(),
+                !matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice),
                 "{DEVICE}"
             );
-            ensure!(kind.is_file() || pipe, "it is no longer a file");
-            Ok(kind.is_file())
+            let is_file = kind == FileKind::Regular;
+            ensure!(is_file || pipe, "it is no longer a file");
+            Ok(is_file)
         };
         let about = fault::metadata(path).map_err(plain)?;
         if about.is_dir() && is_store_name(path) {
@@ -156,10 +156,10 @@ impl Source {
             return Source::drain(fault::open(path).map_err(plain)?);
         }
         // Non-blocking: by now the name may belong to a pipe, and opening it would wait for a writer.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut options = OpenOptions::new();
+        system::without_waiting(options.read(true));
         fault::point(Kind::Open, path).map_err(plain)?;
-        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
-        let file = File::from(file.map_err(plain)?);
+        let file = options.open(path).map_err(plain)?;
         fault::point(Kind::Stat, path).map_err(plain)?;
         let about = file.metadata().map_err(plain)?;
         ensure!(check(&about)?, "it is no longer a file");
@@ -580,7 +580,7 @@ impl Member<'_> {
                 let bytes = buffer.len();
                 let read = || {
                     fault::point(Kind::Read, path)?;
-                    file.read_exact_at(buffer, offset)
+                    system::read_exact_at(file, buffer, offset)
                 };
                 let read = self.source.traffic.count(bytes, read);
                 read.map_err(|error| {
@@ -626,10 +626,8 @@ fn open_member(folder: &Folder, path: &Path) -> io::Result<(File, u64)> {
 /// # Errors
 /// Such a device.
 pub(super) fn check_stdin() -> Result<()> {
-    let about = fault::point(Kind::Stat, Path::new("-"))
-        .and_then(|()| Ok(rustix::fs::fstat(rustix::stdio::stdin())?));
-    let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
-    ensure!(!kind.is_char_device(), "{DEVICE}");
+    fault::point(Kind::Stat, Path::new("-")).map_err(plain)?;
+    ensure!(!system::stdin_is_device().map_err(plain)?, "{DEVICE}");
     Ok(())
 }
 

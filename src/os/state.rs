@@ -4,9 +4,9 @@
 use super::digest::Digest;
 use super::fault;
 use super::identity::Identity;
+use super::system::About;
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The cause for an input that has changed.
@@ -38,11 +38,12 @@ impl FileState {
 
 impl From<&Metadata> for FileState {
     fn from(about: &Metadata) -> FileState {
+        let system = About::from(about);
         FileState {
             identity: Identity::from(about),
-            device: about.dev(),
-            status_changed: (about.ctime(), about.ctime_nsec()),
-            links: about.nlink(),
+            device: system.id.device,
+            status_changed: system.status_changed,
+            links: system.links,
         }
     }
 }

@@ -2,29 +2,23 @@
 
 use super::durable::parent;
 use super::fault::{self, Kind};
-use super::held::{self, Folder};
+use super::held::Folder;
 use super::identity::Identity;
-use super::replaced;
 use super::sha256::Sha256;
+use super::system::{self, About, FileKind};
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::reason::{exists, plain, reason};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
-use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Parts that a system call writes, at most: IOV_MAX of Linux.
-const MOST_PARTS: usize = 1024;
 
 /// An output: a file that gets its name by `commit`, or a stream.
 #[derive(Debug)]
@@ -67,7 +61,7 @@ impl Target {
         }
         // The type of the file now determines how it is opened, and the type of the open file is checked again.
         match fault::metadata(path) {
-            Ok(about) if is_stream(&about) => {
+            Ok(about) if About::from(&about).kind.is_stream() => {
                 return Ok(Target::to(stream_to(path, Some(open_stream(path)?))));
             }
             Ok(_) => {}
@@ -146,15 +140,15 @@ impl Target {
         folder: Folder,
         name: OsString,
         path: &Path,
-        there: Option<Stat>,
+        there: Option<About>,
         overwrite: bool,
     ) -> Result<Target> {
         let mode = match &there {
-            None => Mode::from_raw_mode(0o666),
-            Some(about) => match held::file_type(about) {
-                FileType::RegularFile if overwrite => Mode::from_raw_mode(about.st_mode & 0o777),
-                FileType::RegularFile => bail!(exists()),
-                FileType::Directory => bail!("it is a directory"),
+            None => 0o666,
+            Some(about) => match about.kind {
+                FileKind::Regular if overwrite => about.mode & 0o777,
+                FileKind::Regular => bail!(exists()),
+                FileKind::Directory => bail!("it is a directory"),
                 other => bail!(not_regular(other)),
             },
         };
@@ -162,7 +156,8 @@ impl Target {
             Unfinished::in_folder(folder.clone(), mode)
         })?;
         if let Some(about) = &there {
-            replaced::inherit(unfinished.file(), &folder, &name, about).map_err(plain)?;
+            let inherited = folder.inherit_access(unfinished.file(), &name, about);
+            inherited.map_err(plain)?;
         }
         Ok(Target::to(Sink::File {
             unfinished,
@@ -217,15 +212,9 @@ impl Target {
             Sink::File {
                 unfinished, path, ..
             } => {
-                use rustix::fs::FallocateFlags;
                 let reserved = self.traffic.count(0, || {
                     fault::point(Kind::Write, path)?;
-                    match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
-                    {
-                        // A file system that cannot reserve space can still write.
-                        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
-                        other => other.map_err(io::Error::from),
-                    }
+                    system::reserve(unfinished.file(), len)
                 });
                 reserved.map_err(plain)
             }
@@ -241,7 +230,7 @@ impl Target {
                 .traffic
                 .count(bytes.len(), || {
                     fault::point(Kind::Write, path)?;
-                    unfinished.file().write_all_at(bytes, offset)
+                    system::write_all_at(unfinished.file(), bytes, offset)
                 })
                 .map_err(plain),
             Sink::Stream { bytes: held, .. } => {
@@ -275,11 +264,11 @@ impl Target {
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            let together = &rest[..rest.len().min(MOST_PARTS)];
+            let together = &rest[..rest.len().min(system::MOST_PARTS)];
             let len = together.iter().map(|part| part.len()).sum();
             let write = || {
                 fault::point(Kind::Write, path)?;
-                Ok(rustix::io::pwritev(unfinished.file(), together, at)?)
+                system::write_parts_at(unfinished.file(), together, at)
             };
             let written = match self.traffic.count(len, write) {
                 Ok(0) => Err(io::ErrorKind::WriteZero.into()),
@@ -406,38 +395,26 @@ fn stream_to(path: &Path, stream: Option<File>) -> Sink {
 /// Anything else, and a FIFO without a reader. The reader may start a moment later, so this waits for a
 /// while, but not forever.
 pub fn open_stream(path: &Path) -> Result<File> {
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let begun = Instant::now();
     let file = loop {
         fault::point(Kind::Open, path).map_err(plain)?;
-        let is_fifo = || fault::metadata(path).is_ok_and(|about| about.file_type().is_fifo());
-        match rustix::fs::open(path, flags, Mode::empty()) {
-            Err(Errno::NXIO) if is_fifo() => {
-                ensure!(
-                    begun.elapsed() < READER,
-                    "it is a FIFO without a reader (start the reader first)"
-                );
-                thread::sleep(Duration::from_millis(10));
-            }
-            opened => break opened.map_err(io::Error::from).map_err(plain)?,
+        if let Some(file) = system::open_to_stream(path).map_err(plain)? {
+            break file;
         }
+        ensure!(
+            begun.elapsed() < READER,
+            "it is a FIFO without a reader (start the reader first)"
+        );
+        thread::sleep(Duration::from_millis(10));
     };
     fault::point(Kind::Stat, path).map_err(plain)?;
-    let about = rustix::fs::fstat(&file)
-        .map_err(io::Error::from)
-        .map_err(plain)?;
+    let about = About::from(&file.metadata().map_err(plain)?);
     ensure!(
-        matches!(
-            held::file_type(&about),
-            FileType::Fifo | FileType::CharacterDevice
-        ),
+        matches!(about.kind, FileKind::Fifo | FileKind::CharacterDevice),
         "it was a FIFO or a device, but another program replaced it in the meantime"
     );
-    // A write waits for the reader.
-    let waits = rustix::fs::fcntl_getfl(&file).map(|flags| flags - OFlags::NONBLOCK);
-    let waits = waits.and_then(|flags| rustix::fs::fcntl_setfl(&file, flags));
-    waits.map_err(io::Error::from).map_err(plain)?;
-    Ok(file.into())
+    system::wait_for_reader(&file).map_err(plain)?;
+    Ok(file)
 }
 
 /// Opens the folder at `path`; the error names the folder.
@@ -461,16 +438,16 @@ pub fn check_regular(path: &Path) -> Result<()> {
     let Ok(about) = fault::metadata(path) else {
         return Ok(());
     };
-    let kind = FileType::from_raw_mode(about.mode() as RawMode);
+    let kind = About::from(&about).kind;
     ensure!(
-        matches!(kind, FileType::RegularFile | FileType::Directory),
+        matches!(kind, FileKind::Regular | FileKind::Directory),
         not_regular(kind)
     );
     Ok(())
 }
 
-fn not_regular(kind: FileType) -> String {
-    let kind = held::named(kind);
+fn not_regular(kind: FileKind) -> String {
+    let kind = kind.named();
     format!("it is {kind}, not a regular file: remove it")
 }
 
@@ -482,11 +459,6 @@ fn absent(error: io::Error) -> Result<()> {
     }
 }
 
-fn is_link(about: &Stat) -> bool {
-    held::file_type(about) == FileType::Symlink
-}
-
-fn is_stream(about: &fs::Metadata) -> bool {
-    let kind = about.file_type();
-    kind.is_fifo() || kind.is_char_device() || kind.is_socket()
+fn is_link(about: &About) -> bool {
+    about.kind == FileKind::Symlink
 }

@@ -7,15 +7,13 @@
 use super::fault::{self, Kind};
 use super::held::Folder;
 use super::leftovers;
-use rustix::fs::{FlockOperation, Mode};
+use super::system::{self, About};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::IntoRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 
@@ -59,7 +57,7 @@ struct Temporary {
 
 impl Unfinished {
     /// A new empty file in `folder`.
-    pub fn in_folder(folder: Folder, mode: Mode) -> io::Result<Unfinished> {
+    pub fn in_folder(folder: Folder, mode: u32) -> io::Result<Unfinished> {
         if *NAMELESS && let Some(file) = folder.nameless(mode) {
             return Ok(Unfinished {
                 file,
@@ -72,7 +70,7 @@ impl Unfinished {
             hold(&file);
             // Between creation and lock another run may have removed it as a leftover.
             fault::point(Kind::Stat, &folder.path().join(&temporary.name))?;
-            if file.metadata()?.nlink() > 0 {
+            if About::from(&file.metadata()?).links > 0 {
                 return Ok(Unfinished {
                     file,
                     folder,
@@ -91,9 +89,7 @@ impl Unfinished {
     /// file itself stays open, because one without a name would be gone.
     pub fn close(&self) -> io::Result<()> {
         fault::point(Kind::Close, self.folder.path())?;
-        let copy = self.file.try_clone()?.into_raw_fd();
-        // SAFETY: the descriptor was duplicated in the line above and belongs to nothing else.
-        Ok(unsafe { rustix::io::try_close(copy) }?)
+        system::close_copy(&self.file)
     }
 
     /// Gives the file its name; an existing file of that name remains unless `overwrite`.
@@ -184,5 +180,5 @@ fn random_name() -> OsString {
 /// Locks a file that has a temporary name, as long as it is open, so that it is not removed as a
 /// leftover. On file systems without locks no file is ever removed.
 fn hold(file: &File) {
-    let _ = rustix::fs::flock(file, FlockOperation::LockExclusive);
+    let _ = file.lock();
 }

@@ -7,13 +7,12 @@ use super::line::Line;
 use super::{Journal, Pen, lock, open};
 use crate::os::fault::{self, Kind};
 use crate::os::sync::PoisonError;
+use crate::os::system;
 use crate::os::{Identity, Target};
 use anyhow::{Context, Result};
-use rustix::fs::{FlockOperation, OFlags, flock};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The lines after which it is worth while at the earliest; more where more outputs are there.
@@ -22,7 +21,7 @@ const LINES: u64 = 100_000;
 /// Opens a journal to append to it, with a shared lock: not the file that another run is replacing.
 pub fn open_to_append(path: &Path) -> Result<File> {
     loop {
-        let file = open(path, OFlags::CREATE | OFlags::APPEND | OFlags::RDWR)?;
+        let file = open(path, File::options().create(true).append(true).read(true))?;
         lock::share(&file, path)?;
         if is_at(&file, path)? {
             return Ok(file);
@@ -32,10 +31,9 @@ pub fn open_to_append(path: &Path) -> Result<File> {
 
 /// Whether the open `file` is still the one at `path`.
 pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    fault::point(Kind::Stat, path)?;
-    let about = file.metadata()?;
-    match fault::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (about.dev(), about.ino())),
+    let own = system::id_of(file)?;
+    match fault::id_of_entry(path) {
+        Ok(there) => Ok(there == own),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -63,7 +61,7 @@ impl Journal {
     pub(super) fn compact(&self) {
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
         pen.added = 0;
-        if flock(&pen.file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        if pen.file.try_lock().is_ok()
             && let Ok(Some((file, kept))) =
                 shortened(&mut pen, &self.path, &self.past.folder, self.sync)
         {
@@ -82,7 +80,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
     let mut found: HashMap<PathBuf, Vec<(u64, Identity)>> = HashMap::new();
     let (mut number, mut start) = (0, 0);
     let mut others = Vec::new();
-    let mut file = open(path, OFlags::RDONLY)?;
+    let mut file = open(path, File::options().read(true))?;
     lines(&mut file, path, 0, |line| {
         match Line::parse(line) {
             Some((name, line)) => found.entry(name).or_default().push((number, line.made)),
@@ -137,7 +135,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
         Some(end) => {
             let mut last = [0];
             fault::point(Kind::Read, path)?;
-            file.read_exact_at(&mut last, end)?;
+            system::read_exact_at(&file, &mut last, end)?;
             last != [b'\n']
         }
         None => false,

@@ -8,7 +8,6 @@ use crate::os::fault::{self, Kind, Reads};
 use crate::os::name::Shown;
 use crate::os::{Compared, FileRecord, FileState, Identity, InputRecord, Samples};
 use anyhow::{Context, Result};
-use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -206,7 +205,7 @@ impl History {
                 }
             };
             let unread = || format!("cannot read {}", path.shown());
-            let mut file = open(path, OFlags::RDONLY).with_context(unread)?;
+            let mut file = open(path, File::options().read(true)).with_context(unread)?;
             *read = lines(&mut file, path, *read, &mut take).with_context(unread)?;
         }
         Ok(())

@@ -3,13 +3,12 @@
 use super::is_below;
 use crate::batch::key::Job;
 use crate::engine::CompleteOutput;
+use crate::os::system;
 use crate::os::{FileRecord, Identity, Samples};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::fmt::Write;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// Version of the line format.
@@ -98,7 +97,7 @@ impl Marker {
 /// Different names have different texts.
 pub fn escaped(name: &Path) -> String {
     let mut text = String::new();
-    for chunk in name.as_os_str().as_bytes().utf8_chunks() {
+    for chunk in system::bytes_of(name.as_os_str()).utf8_chunks() {
         text += &chunk.valid().replace('%', "%25");
         for byte in chunk.invalid() {
             // Writing to a string cannot fail.
@@ -117,7 +116,7 @@ pub fn unescaped(text: &str) -> Option<PathBuf> {
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
         bytes.extend_from_slice(rest.as_bytes());
     }
-    Some(OsString::from_vec(bytes).into())
+    Some(system::name_of_bytes(&bytes).ok()?.into())
 }
 
 #[cfg(test)]
@@ -125,6 +124,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
     use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn names_keep_their_bytes() {

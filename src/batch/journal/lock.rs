@@ -5,10 +5,9 @@
 use crate::batch::options::seconds_from;
 use crate::os::console;
 use crate::os::name::Shown;
+use crate::os::system;
 use anyhow::{Result, bail};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,34 +55,21 @@ pub fn share(file: &File, path: &Path) -> Result<()> {
 
 /// Shares the lock if nobody holds it alone; whether that is so, or there are no locks here.
 pub fn try_share(file: &File) -> bool {
-    flock(file, FlockOperation::NonBlockingLockShared) != Err(Errno::WOULDBLOCK)
+    !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// The process that holds the lock alone, as far as the system reports it.
 fn holder(file: &File) -> String {
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let Some(pid) = lock_table_name(file).and_then(|place| pid_of_holder(&locks, &place)) else {
+    let Some(pid) =
+        system::name_in_lock_table(file).and_then(|place| pid_of_holder(&locks, &place))
+    else {
         return "another process".into();
     };
     match fs::read_to_string(format!("/proc/{pid}/comm")) {
         Ok(name) => format!("process {pid} ({})", name.trim_end()),
         Err(_) => format!("process {pid}"),
     }
-}
-
-/// A file as `/proc/locks` names it.
-#[cfg(target_os = "linux")]
-fn lock_table_name(file: &File) -> Option<String> {
-    use rustix::fs::{fstat, major, minor};
-    let about = fstat(file).ok()?;
-    let (major, minor) = (major(about.st_dev), minor(about.st_dev));
-    Some(format!("{major:02x}:{minor:02x}:{}", about.st_ino))
-}
-
-/// Other systems have no such list.
-#[cfg(not(target_os = "linux"))]
-fn lock_table_name(_: &File) -> Option<String> {
-    None
 }
 
 /// The process that `/proc/locks` has for an exclusive `flock` of the file at `place`; none for a process

@@ -10,11 +10,11 @@ use crate::batch::item::Item;
 use crate::batch::journal::Journal;
 use crate::batch::tally::Screen;
 use crate::os::name::Shown;
+use crate::os::system::{self, FileId};
 use crate::os::{Identity, is_absence, reason};
 use anyhow::Result;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -75,7 +75,7 @@ struct Sight {
     /// The events of the folders; `None` where they are polled.
     folders: Option<Folders>,
     /// Each root's device and inode, while it is there.
-    roots: Vec<Option<(u64, u64)>>,
+    roots: Vec<Option<FileId>>,
     /// When everything is to be read again.
     scan: Option<Instant>,
     /// Whether some of it could not be read or watched, and how long until it is tried again.
@@ -308,9 +308,9 @@ impl Keeper<'_> {
     }
 
     /// The devices and inodes of the roots; those of `before` where they cannot be determined.
-    fn ids(&self, before: &[Option<(u64, u64)>]) -> Vec<Option<(u64, u64)>> {
-        let id = |(index, root): (usize, &Root)| match fs::metadata(&root.path) {
-            Ok(about) => Some((about.dev(), about.ino())),
+    fn ids(&self, before: &[Option<FileId>]) -> Vec<Option<FileId>> {
+        let id = |(index, root): (usize, &Root)| match system::id_at(&root.path) {
+            Ok(id) => Some(id),
             Err(error) if is_absence(&error) => None,
             Err(_) => before.get(index).copied().flatten(),
         };

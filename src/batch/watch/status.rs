@@ -24,7 +24,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const WINDOW: usize = 10;
 
 /// The columns of a terminal that does not report its size.
-const COLUMNS: u16 = 80;
+const COLUMNS: usize = 80;
 
 /// The status of a watch, shared by the thread that records outcomes and the one that watches.
 #[derive(Debug)]
@@ -200,11 +200,9 @@ impl State {
         if self.bar.is_hidden() {
             return;
         }
-        let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
-        let columns = size.map_or(COLUMNS, |size| size.ws_col);
-        let columns = if columns == 0 { COLUMNS } else { columns };
+        let columns = console::columns().unwrap_or(COLUMNS);
         // The last column stays empty: some terminals begin a new line after it.
-        self.bar.set_message(self.line(usize::from(columns) - 1));
+        self.bar.set_message(self.line(columns - 1));
     }
 
     /// The status in at most `columns` columns, what matters most first.

@@ -12,9 +12,9 @@ use crate::gpu::Devices;
 use crate::ops::combine::Combine;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
+use crate::os::system::ends_with_separator;
 use crate::os::{Source, console, is_folder_of_files};
 use anyhow::{Context, Result, ensure};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Combines the pages of all inputs, one from each. Where an input fails, nothing is written.
@@ -70,7 +70,7 @@ fn check(files: &ChannelFiles, inputs: &[PathBuf], output: &Path) -> Result<()> 
         "- is standard input, which can be only one of the inputs"
     );
     ensure!(
-        !is_folder_of_files(output) && !output.as_os_str().as_bytes().ends_with(b"/"),
+        !is_folder_of_files(output) && !ends_with_separator(output),
         "combine makes a single file, but {} is a folder: name a file",
         output.shown()
     );

@@ -14,9 +14,9 @@ use crate::ops::project::Project;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
+use crate::os::system::ends_with_separator;
 use crate::os::{Target, is_folder_of_files, make_folder, parent};
 use anyhow::{Context, Result, bail, ensure};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The extension of partial projections.
@@ -157,7 +157,7 @@ fn destination(
         "expected an input and an output, got only {}",
         output.shown()
     );
-    if is_folder_of_files(output) || output.as_os_str().as_bytes().ends_with(b"/") {
+    if is_folder_of_files(output) || ends_with_separator(output) {
         bail!(
             "a projection is a single image, but {} is a folder: name a file",
             output.shown()
