@@ -1,7 +1,7 @@
 #!/bin/bash
 # What must hold of what users install: every licence is allowed and printed, no crate is yanked or known to be vulnerable, the
 # bill of materials follows its schema, the tools for Galaxy and the recipes for conda and nf-core are sound, the artefacts are built,
-# installed, run and removed (packaging/check.sh), the program of aarch64 runs under qemu, and it compiles for macOS. Needs Rust;
+# installed, run and removed (packaging/check.sh), the program of aarch64 runs under qemu, and it compiles for macOS and Windows. Needs Rust;
 # what else it needs it installs. Says SKIPPED, and why, where something cannot be had.
 #
 #   packaging/test.sh [FOLDER]        target/dist

@@ -5,7 +5,11 @@ use super::{Choice, Work, estimate};
 use anyhow::Result;
 
 /// Why no GPU can be used on a machine without its driver.
-pub const NO_DRIVER: &str = "no NVIDIA driver on this machine (libcuda.so.1 not found)";
+pub const NO_DRIVER: &str = if cfg!(windows) {
+    "no NVIDIA driver on this machine (nvcuda.dll not found)"
+} else {
+    "no NVIDIA driver on this machine (libcuda.so.1 not found)"
+};
 
 /// The state of the devices when one is chosen.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,20 @@
-//! What differs between operating systems. Everything else is written with this module and with the standard library.
+//! What differs between operating systems: one module each, with the same functions. Everything else is written with these
+//! and with the standard library.
+//!
+//! Unix gives the guarantees that `held` and `unfinished` describe. Windows has no call that opens a file relative to an
+//! open folder, no file without a name, and no modes: its module says what takes their place.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
+#[cfg(unix)]
 mod unix;
+#[cfg(unix)]
 pub use unix::*;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::*;
 
 /// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +58,8 @@ pub struct About {
     pub mode: u32,
     pub owner: u32,
     pub group: u32,
-    /// Which file it is.
+    /// Which file it is. On Windows the properties of a file do not say it; its device is 0, and its inode is when it was
+    /// created.
     pub id: FileId,
     /// Names of the file.
     pub links: u64,
@@ -73,7 +84,8 @@ pub fn ends_with_separator(path: &Path) -> bool {
     last.is_some_and(|&byte| std::path::is_separator(byte.into()))
 }
 
-/// The bytes of a name.
+/// The bytes of a name: on Unix those of the file system, on Windows UTF-8, where each half of a surrogate pair that is
+/// alone has three bytes.
 pub fn bytes_of(name: &OsStr) -> &[u8] {
     name.as_encoded_bytes()
 }
