@@ -6,6 +6,7 @@
 //! any chunk of an image that its access pattern allows. `engine::executor` runs both phases; `OPS`
 //! lists the operations.
 
+pub mod area_mean;
 pub mod calibrate;
 pub mod chain;
 pub mod clip;
