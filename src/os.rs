@@ -30,6 +30,7 @@ mod target;
 mod temporary;
 mod traffic;
 mod unfinished;
+mod unfinished_store;
 mod utc;
 
 pub use crate::os::reason::{is_absence, reason};
@@ -49,4 +50,5 @@ pub use target::{Target, check_regular, open_stream};
 pub use temporary::{TemporaryFolder, remove_temporary_folders};
 pub use traffic::Traffic;
 pub use unfinished::forget_unfinished;
+pub use unfinished_store::replaces_store;
 pub use utc::utc;

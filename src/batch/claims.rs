@@ -6,7 +6,7 @@ use crate::engine::options::TypedCommand;
 use crate::ops::Position;
 use crate::os::name::Shown;
 use crate::os::system;
-use crate::os::{Sha256, Source};
+use crate::os::{Sha256, Source, is_store_name};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
@@ -101,6 +101,9 @@ impl Claim {
                 "{} has no output that could be derived again",
                 line.verb.as_deref().unwrap_or("the verb")
             )),
+            (Some(_), None) if output.as_deref().is_some_and(is_store_name) => {
+                Some("its output is a Zarr store, of which no digest is recorded".into())
+            }
             (None, _) | (_, None) => {
                 Some("the report has no digests: an earlier version of gpuimg wrote it".into())
             }

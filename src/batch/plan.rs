@@ -16,7 +16,7 @@ use crate::os::count::{plural, size};
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
 use crate::os::system;
-use crate::os::{check_regular, fault, parent, reason};
+use crate::os::{check_regular, fault, is_store_name, parent, reason, replaces_store};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -282,6 +282,7 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
         return Ok(false);
     }
     let there = match fault::metadata(path) {
+        _ if is_store_name(path) => replaces_store(path, may_replace)?,
         Ok(about) if about.is_dir() => bail!("it is a directory"),
         // Pipes and devices are written to, not replaced.
         Ok(about) if !about.is_file() => return Ok(false),

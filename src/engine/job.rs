@@ -250,7 +250,10 @@ impl FinishedJob {
         self.done.digests = Digests {
             input: input.sha256()?,
             samples: input.samples_sha256()?,
-            output: output.map(|target| target.sha256(length)).transpose()?,
+            output: match output {
+                Some(target) => target.sha256(length)?,
+                None => None,
+            },
         };
         Ok(())
     }

@@ -127,6 +127,15 @@ impl Folder {
         if sync { self.sync() } else { Ok(()) }
     }
 
+    /// Creates an empty folder.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken, by a link too.
+    pub fn make_new(&self, name: &OsStr) -> io::Result<()> {
+        fault::point(Kind::Mkdir, &self.path.join(name))?;
+        self.open.make(name)
+    }
+
     /// Waits until the entries are on the disk.
     pub fn sync(&self) -> io::Result<()> {
         fault::point(Kind::Open, &self.path)?;
@@ -144,7 +153,7 @@ impl Folder {
         }
     }
 
-    /// The names in it and what each is, a link being a link; those that cannot be read are left out.
+    /// The names in it but `.` and `..`, and what each is, a link being a link; those that cannot be read are left out.
     pub fn entries(&self) -> io::Result<impl Iterator<Item = (OsString, FileKind)>> {
         fault::point(Kind::Readdir, &self.path)?;
         Ok(self.open.entries()?.map(|(name, kind)| {
@@ -190,6 +199,12 @@ impl Folder {
     pub fn create_new(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         fault::point(Kind::Create, &self.path.join(name))?;
         self.open.create_new(name, mode)
+    }
+
+    /// An empty file, which replaces the content of one that has the name.
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        fault::point(Kind::Create, &self.path.join(name))?;
+        self.open.create(name)
     }
 
     /// A new empty file without a name, if this file system supports that.
@@ -242,6 +257,58 @@ impl Folder {
     pub fn inherit_access(&self, file: &File, name: &OsStr, about: &About) -> io::Result<()> {
         fault::point(Kind::Stat, &self.path.join(name))?;
         self.open.inherit_access(file, name, about)
+    }
+
+    /// Removes a folder with everything in it. Links in it are removed, not followed.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        let folder = self.enter(name)?;
+        // Removed while they are listed, entries could be missed.
+        let entries: Vec<(OsString, FileKind)> = folder.entries()?.collect();
+        for (name, kind) in entries {
+            let removed = match kind {
+                FileKind::Directory => folder.remove_folder(&name),
+                _ => folder.unlink(&name),
+            };
+            match removed {
+                // Another thread or run removes it too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        fault::point(Kind::Unlink, &self.path.join(name))?;
+        self.open.remove_folder(name)
+    }
+
+    /// Renames a folder to a name that must be free.
+    pub fn rename_folder_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        let path = self.path.join(to);
+        let renamed =
+            fault::point(Kind::Rename, &path).and_then(|()| self.open.rename_new(from, to));
+        match renamed {
+            // A folder has no hard links. If the name is taken in the meantime, only an empty folder is replaced.
+            Err(error) if system::is_lacking(&error) => match self.look(to)? {
+                Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
+                None => self.rename(from, to),
+            },
+            renamed => renamed,
+        }
+    }
+
+    /// Exchanges two names, if the file system can do that in one step; returns whether it could.
+    pub fn exchange(&self, one: &OsStr, other: &OsStr) -> io::Result<bool> {
+        let path = self.path.join(other);
+        let renamed =
+            fault::point(Kind::Rename, &path).and_then(|()| self.open.exchange(one, other));
+        match renamed {
+            Err(error) if system::is_lacking(&error) => Ok(false),
+            renamed => renamed.map(|()| true),
+        }
+    }
+
+    /// The folder opened for reading, so that it can be locked.
+    pub fn open_itself(&self) -> io::Result<File> {
+        fault::point(Kind::Open, &self.path)?;
+        self.open.open_itself()
     }
 
     /// The path that it was opened with, for messages.

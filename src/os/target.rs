@@ -1,13 +1,15 @@
-//! Outputs: a file that gets its name only when it is complete, or a stream.
+//! Outputs: a file or a Zarr store that gets its name only when it is complete, or a stream.
 
 use super::durable::parent;
 use super::fault::{self, Kind};
 use super::held::Folder;
 use super::identity::Identity;
 use super::sha256::Sha256;
+use super::store::is_store_name;
 use super::system::{self, About, FileKind};
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
+use super::unfinished_store::UnfinishedStore;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::reason::{exists, plain, reason};
@@ -20,7 +22,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An output: a file that gets its name by `commit`, or a stream.
+/// An output: a file or a store that gets its name by `commit`, or a stream.
 #[derive(Debug)]
 pub struct Target {
     sink: Sink,
@@ -49,11 +51,13 @@ enum Sink {
         stream: Option<File>,
         bytes: Mutex<Vec<u8>>,
     },
+    Store(UnfinishedStore),
 }
 
 impl Target {
     /// Prepares an output that the user names, without touching an existing file. Such a file is refused
-    /// unless `overwrite`; `-` is standard output. A FIFO or a device is opened now.
+    /// unless `overwrite`; `-` is standard output. A FIFO or a device is opened now. A name that ends in `.zarr` is that of
+    /// a store.
     pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
         if path == Path::new("-") {
             console::check_output().map_err(plain)?;
@@ -69,6 +73,9 @@ impl Target {
         }
         let folder = open_folder(parent(path), Folder::open)?;
         let (mut folder, mut name) = (folder, name_of(path)?);
+        if is_store_name(path) {
+            return Target::store(folder, name, overwrite);
+        }
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
             ensure!(overwrite, exists());
@@ -103,6 +110,9 @@ impl Target {
             open_folder(parent(path), |_| top.below(folder))
         };
         let mut folder = folder_of(&names)?;
+        if is_store_name(path) {
+            return Target::store(folder, name, overwrite);
+        }
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
             ensure!(overwrite, exists());
@@ -168,6 +178,11 @@ impl Target {
         }))
     }
 
+    fn store(folder: Folder, name: OsString, overwrite: bool) -> Result<Target> {
+        let store = UnfinishedStore::create(folder, name, overwrite)?;
+        Ok(Target::to(Sink::Store(store)))
+    }
+
     fn to(sink: Sink) -> Target {
         Target {
             sink,
@@ -187,7 +202,7 @@ impl Target {
     /// A file, and a thread that failed while it wrote.
     pub fn into_bytes(self, len: u64) -> Result<Vec<u8>> {
         let Sink::Stream { bytes, .. } = self.sink else {
-            bail!("a file is not in memory")
+            bail!("it is not in memory")
         };
         let bytes = bytes.into_inner();
         let mut bytes = bytes.map_err(|_| anyhow::anyhow!("another thread failed"))?;
@@ -200,7 +215,7 @@ impl Target {
     pub fn written(&self) -> Vec<u8> {
         match &self.sink {
             Sink::Stream { bytes, .. } => bytes.lock().map(|it| it.clone()).unwrap_or_default(),
-            Sink::File { .. } => Vec::new(),
+            Sink::File { .. } | Sink::Store(_) => Vec::new(),
         }
     }
 
@@ -208,7 +223,7 @@ impl Target {
     /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
     pub fn reserve(&self, len: u64) -> Result<()> {
         match &self.sink {
-            Sink::Stream { .. } => Ok(()),
+            Sink::Stream { .. } | Sink::Store(_) => Ok(()),
             Sink::File {
                 unfinished, path, ..
             } => {
@@ -244,7 +259,24 @@ impl Target {
                 held[start..start + bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
+            Sink::Store(_) => bail!("its name is that of a Zarr store, which is not one file"),
         }
+    }
+
+    /// Writes a file of a store by its name below the folder, as `0/c/0/1`. It replaces one of that name. Callers may write
+    /// different files from many threads.
+    ///
+    /// # Errors
+    /// A target that is not a store, and a file that cannot be written.
+    pub fn write_member(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let Sink::Store(store) = &self.sink else {
+            bail!("a Zarr store is a folder whose name must end in .zarr");
+        };
+        let write = || store.write(Path::new(name), bytes, self.sync);
+        self.traffic
+            .count(bytes.len(), write)
+            .map_err(plain)
+            .with_context(|| name.to_owned())
     }
 
     /// Writes parts one after the other from `offset` on, as `write_at` does.
@@ -282,27 +314,30 @@ impl Target {
         Ok(())
     }
 
-    /// The SHA-256 of the first `len` bytes of the output, all of which have been written.
+    /// The SHA-256 of the first `len` bytes of the output, all of which have been written; `None` for a store, which has many
+    /// files.
     ///
     /// # Errors
     /// They cannot be read.
-    pub fn sha256(&self, len: u64) -> Result<Sha256> {
-        match &self.sink {
+    pub fn sha256(&self, len: u64) -> Result<Option<Sha256>> {
+        let digest = match &self.sink {
             Sink::File {
                 unfinished, path, ..
             } => {
                 // As `commit` does: what was reserved may be longer, and the end may be a hole.
                 fault::point(Kind::Write, path).map_err(plain)?;
                 unfinished.file().set_len(len).map_err(plain)?;
-                Sha256::of_file(unfinished.file(), len, path)
+                Sha256::of_file(unfinished.file(), len, path)?
             }
             Sink::Stream { bytes, .. } => {
                 let bytes = bytes
                     .lock()
                     .map_err(|_| anyhow::anyhow!("another thread failed"))?;
-                Ok(Sha256::of_bytes(&bytes))
+                Sha256::of_bytes(&bytes)
             }
-        }
+            Sink::Store(_) => return Ok(None),
+        };
+        Ok(Some(digest))
     }
 
     /// Completes the output with a length of `len` bytes and gives it its name. Until this returns,
@@ -311,7 +346,7 @@ impl Target {
         self.commit_announced(len, |_| Ok(()))
     }
 
-    /// As `commit`, but first calls `announce` with the identity of the file that is about to get its name,
+    /// As `commit`, but first calls `announce` with the identity of the file or store that is about to get its name,
     /// and stops if it returns an error. Streams are not announced, because they cannot be recognised
     /// later.
     pub fn commit_announced(
@@ -370,6 +405,10 @@ impl Target {
                         }
                     })
                     .map_err(plain)?;
+            }
+            Sink::Store(store) => {
+                announce(store.identity().map_err(plain)?)?;
+                store.name(sync)?;
             }
         }
         Ok(traffic)

@@ -1,6 +1,7 @@
 //! A file without a name, in the folder where it will get one. Linux supports such files
 //! (`O_TMPFILE`) and removes them itself, however the process ends; on file systems without this
-//! support the file has a temporary name, which `leftovers` recognises.
+//! support the file has a temporary name, which `leftovers` recognises. Folders have temporary names
+//! everywhere (`unfinished_store`).
 //!
 //! `GPUIMG_NO_TMPFILE=1` turns off that support, for tests.
 
@@ -14,14 +15,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::path::Path;
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-/// The temporary names in use and their folders, removed when a signal ends the process.
-static NAMES: Mutex<BTreeMap<OsString, Folder>> = Mutex::new(BTreeMap::new());
+/// The temporary names in use by their paths, removed when a signal ends the process.
+static NAMES: Mutex<BTreeMap<PathBuf, Name>> = Mutex::new(BTreeMap::new());
 
-/// Held for reading while a temporary name is created and recorded, and for writing from the removal of the
-/// recorded names to the end of the process, so that no name is created that nobody removes.
+/// Held for reading while a temporary name is created and recorded, or a file in a folder with such a name, and for writing
+/// from the removal of the recorded names to the end of the process, so that nothing is created that nobody removes.
 static ENDING: RwLock<()> = RwLock::new(());
 
 /// Whether files without a name are supported.
@@ -29,14 +30,19 @@ static NAMELESS: LazyLock<bool> = LazyLock::new(|| {
     Path::new("/proc/self/fd").is_dir() && env::var_os("GPUIMG_NO_TMPFILE").is_none()
 });
 
-/// Removes files with temporary names, before a signal ends the process. No thread can make another
-/// after this.
+/// Removes files and folders with temporary names, before a signal ends the process. No thread can make
+/// another after this.
 pub fn forget_unfinished() {
     std::mem::forget(ENDING.write().unwrap_or_else(PoisonError::into_inner));
     let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    for (name, folder) in names.iter() {
-        let _ = folder.unlink(name);
+    for name in names.values() {
+        name.remove();
     }
+}
+
+/// While this is held, `forget_unfinished` waits; once that has begun, this waits for the end of the process.
+pub fn not_ending() -> RwLockReadGuard<'static, ()> {
+    ENDING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file that has no final name yet.
@@ -48,11 +54,36 @@ pub struct Unfinished {
     temporary: Option<Temporary>,
 }
 
-/// A temporary name, which is removed when this is dropped.
-#[derive(Debug)]
-struct Temporary {
+/// A name in a folder.
+#[derive(Clone, Debug)]
+struct Name {
     folder: Folder,
     name: OsString,
+    /// Whether it is that of a folder, not of a file.
+    is_folder: bool,
+}
+
+impl Name {
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
+
+    /// Removes the file, or the folder with everything in it. What cannot be removed remains.
+    fn remove(&self) {
+        let _ = if self.is_folder {
+            self.folder.remove_folder(&self.name)
+        } else {
+            self.folder.unlink(&self.name)
+        };
+    }
+}
+
+/// A temporary name, which is removed when this is dropped.
+#[derive(Debug)]
+pub struct Temporary {
+    name: Name,
+    /// Whether it still exists: the file may have been renamed.
+    exists: bool,
 }
 
 impl Unfinished {
@@ -66,10 +97,11 @@ impl Unfinished {
             });
         }
         loop {
-            let (file, temporary) = Temporary::add(&folder, |name| folder.create_new(name, mode))?;
+            let create = |name: &OsStr| folder.create_new(name, mode);
+            let (file, temporary) = Temporary::random(&folder, create)?;
             hold(&file);
             // Between creation and lock another run may have removed it as a leftover.
-            fault::point(Kind::Stat, &folder.path().join(&temporary.name))?;
+            fault::point(Kind::Stat, &temporary.name.path())?;
             if About::from(&file.metadata()?).links > 0 {
                 return Ok(Unfinished {
                     file,
@@ -88,8 +120,7 @@ impl Unfinished {
     /// Closes the file as `close` does, which is when NFS and quotas report that it does not fit; the
     /// file itself stays open, because one without a name would be gone.
     pub fn close(&self) -> io::Result<()> {
-        fault::point(Kind::Close, self.folder.path())?;
-        system::close_copy(&self.file)
+        close(self.file.try_clone()?, self.folder.path())
     }
 
     /// Gives the file its name; an existing file of that name remains unless `overwrite`.
@@ -106,15 +137,15 @@ impl Unfinished {
                 // temporary name first.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && overwrite => {
                     hold(&file);
-                    Temporary::add(&folder, |name| folder.link(&file, name))?.1
+                    Temporary::random(&folder, |name| folder.link(&file, name))?.1
                 }
                 other => return other,
             },
         };
         if overwrite {
-            folder.rename(&temporary.name, name)?;
+            folder.rename(temporary.name(), name)?;
         } else {
-            folder.rename_new(&temporary.name, name)?;
+            folder.rename_new(temporary.name(), name)?;
         }
         temporary.forget();
         Ok(())
@@ -123,45 +154,74 @@ impl Unfinished {
 
 impl Temporary {
     /// Calls `make` with random names until one is free.
-    fn add<T>(
+    fn random<T>(
         folder: &Folder,
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(T, Temporary)> {
-        let _not_ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
+        let _not_ending = not_ending();
         loop {
             let name = random_name();
             match make(&name) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(file) => {
-                    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-                    names.insert(name.clone(), folder.clone());
-                    let folder = folder.clone();
-                    return Ok((file, Temporary { folder, name }));
+                    let (folder, is_folder) = (folder.clone(), false);
+                    let name = Name {
+                        folder,
+                        name,
+                        is_folder,
+                    };
+                    return Ok((file, Temporary::record(name)));
                 }
             }
         }
     }
 
-    /// The name no longer exists: the file has been renamed.
-    fn forget(mut self) {
-        self.leave();
-        self.name.clear();
+    /// A new empty folder with this name.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken.
+    pub fn folder(folder: &Folder, name: &OsStr) -> io::Result<Temporary> {
+        let _not_ending = not_ending();
+        folder.make_new(name)?;
+        Ok(Temporary::record(Name {
+            folder: folder.clone(),
+            name: name.into(),
+            is_folder: true,
+        }))
     }
 
-    fn leave(&self) {
+    fn record(name: Name) -> Temporary {
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        names.remove(&self.name);
+        names.insert(name.path(), name.clone());
+        Temporary { name, exists: true }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &OsStr {
+        &self.name.name
+    }
+
+    /// The name no longer exists: the file or folder has been renamed.
+    pub fn forget(mut self) {
+        self.exists = false;
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if !self.name.is_empty() {
-            let _ = self.folder.unlink(&self.name);
-            self.leave();
+        if self.exists {
+            self.name.remove();
         }
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        names.remove(&self.name.path());
     }
+}
+
+/// Closes a file, and returns the error that dropping it would ignore. `path` is for tests.
+pub fn close(file: File, path: &Path) -> io::Result<()> {
+    fault::point(Kind::Close, path)?;
+    system::close(file)
 }
 
 /// A temporary name with random letters and digits at its end.

@@ -151,11 +151,10 @@ pub fn reserve(file: &File, len: u64) -> io::Result<()> {
     }
 }
 
-/// Closes a second descriptor of the file, so that errors which the system reports on closing are seen.
-pub fn close_copy(file: &File) -> io::Result<()> {
-    let copy = file.try_clone()?.into_raw_fd();
-    // SAFETY: the descriptor was duplicated in the line above and belongs to nothing else.
-    Ok(unsafe { rustix::io::try_close(copy) }?)
+/// Closes a file, and returns the error that dropping it would ignore.
+pub fn close(file: File) -> io::Result<()> {
+    // SAFETY: `into_raw_fd` gives the descriptor away, so that it belongs to nothing else.
+    Ok(unsafe { rustix::io::try_close(file.into_raw_fd()) }?)
 }
 
 /// Has these options open a FIFO without waiting for its other end.
@@ -260,14 +259,15 @@ impl OpenFolder {
         )?)
     }
 
-    /// The folder, opened so that its entries can be read.
-    fn readable(&self) -> io::Result<OwnedFd> {
-        self.openat(".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, 0)
+    /// The folder, opened so that its entries can be read, and it can be locked.
+    pub fn open_itself(&self) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(self.openat(".", flags, 0)?.into())
     }
 
     /// Waits until the entries are on the disk.
     pub fn sync(&self) -> io::Result<()> {
-        match rustix::fs::fsync(self.readable()?) {
+        match rustix::fs::fsync(self.open_itself()?) {
             // Some file systems do not support this call for folders.
             Err(Errno::INVAL) => Ok(()),
             other => Ok(other?),
@@ -282,7 +282,8 @@ impl OpenFolder {
 
     /// The names in the folder, and what each is as far as the file system says it here.
     pub fn entries(&self) -> io::Result<impl Iterator<Item = (OsString, FileKind)>> {
-        let entries = Dir::new(self.readable()?)?.flatten();
+        let entries = Dir::new(self.open_itself()?)?.flatten();
+        let entries = entries.filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
         Ok(entries.map(|entry| {
             let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
             (name, kind_of_type(entry.file_type()))
@@ -304,6 +305,13 @@ impl OpenFolder {
     pub fn create_new(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         Ok(self.openat(name, flags, mode)?.into())
+    }
+
+    /// An empty file, which replaces the content of one that has the name.
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(self.openat(name, flags, 0o666)?.into())
     }
 
     /// A new empty file without a name, if this file system supports that; only Linux does.
@@ -355,6 +363,19 @@ impl OpenFolder {
         Ok(rustix::fs::renameat_with(
             &self.0, from, &self.0, to, flags,
         )?)
+    }
+
+    /// Exchanges two names.
+    pub fn exchange(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
+        let flags = RenameFlags::EXCHANGE;
+        Ok(rustix::fs::renameat_with(
+            &self.0, one, &self.0, other, flags,
+        )?)
+    }
+
+    /// Removes an empty folder.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Removes a name.

@@ -158,8 +158,9 @@ pub fn reserve(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)
 }
 
-/// Reports what the system would report on closing: nothing here.
-pub fn close_copy(_: &File) -> io::Result<()> {
+/// Closes a file: the system reports no error then.
+pub fn close(file: File) -> io::Result<()> {
+    drop(file);
     Ok(())
 }
 
@@ -266,6 +267,11 @@ impl OpenFolder {
         options.open(self.0.join(name))
     }
 
+    /// An empty file, which replaces the content of one that has the name.
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        File::create(self.0.join(name))
+    }
+
     /// There are no files without a name.
     pub fn nameless(&self, _mode: u32) -> Option<File> {
         None
@@ -289,6 +295,24 @@ impl OpenFolder {
     /// The standard library has no rename that replaces nothing.
     pub fn rename_new(&self, _: &OsStr, _: &OsStr) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// There is no call that exchanges two names.
+    pub fn exchange(&self, _: &OsStr, _: &OsStr) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes an empty folder.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        fs::remove_dir(self.0.join(name))
+    }
+
+    /// The folder as a file, for its properties: it cannot be locked here.
+    pub fn open_itself(&self) -> io::Result<File> {
+        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+        let mut options = File::options();
+        options.read(true).custom_flags(FILE_FLAG_BACKUP_SEMANTICS);
+        options.open(&self.0)
     }
 
     /// Removes a name.
