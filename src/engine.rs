@@ -313,7 +313,7 @@ impl<'a> OpenFile<'a> {
         let format = format.with_context(cannot_write)?;
         let pages = self.surveys.iter().map(|page| {
             let result = chain::result(ops, page.shape);
-            (format.check_name)(&destination.path, &result)?;
+            format.check_path(&destination.path, &result)?;
             Ok(PageSurvey {
                 shape: destination.largest_output(result),
                 ..*page

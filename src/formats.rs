@@ -114,6 +114,10 @@ pub struct Options {
     /// JPEG quality, from 1 to 100
     #[arg(long, value_name = "1-100", default_value_t, global = true)]
     pub quality: jpeg::Quality,
+
+    /// How an OME-Zarr is written
+    #[command(flatten)]
+    pub zarr: zarr::Options,
 }
 
 /// Limits and choices for reading inputs.

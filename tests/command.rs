@@ -223,7 +223,7 @@ fn several_pages_go_into_no_png() {
         &[("in.tif", &stack)],
         &["normalize", "in.tif", "out.png"],
         1,
-        "pages do not fit into one PNG file: --pages N selects one, and TIFF, NumPy and FITS can hold all",
+        "pages do not fit into one PNG file: --pages N selects one, and TIFF, NumPy, FITS and Zarr can hold all",
     );
 }
 

@@ -238,6 +238,10 @@ fn scenarios() -> Vec<Scenario> {
             all.push(scenario(&[("in", &file)], &args));
         }
     }
+    for file in [&tiff, &equal] {
+        let args = "flip vertical a.tif out.zarr --sync";
+        all.push(scenario(&[("a.tif", file)], args));
+    }
     for (name, file) in [
         ("a.tif", &tiff),
         ("a.tif", &stacked),

@@ -169,3 +169,5 @@ mod version;
 mod watch;
 /// Samples of 32 bits: integers and floating point.
 mod wide;
+/// OME-Zarr stores that are written.
+mod zarr;

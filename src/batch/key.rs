@@ -4,7 +4,7 @@
 use super::options::Files;
 use crate::engine::options::Common;
 use crate::formats::headerless::RawType;
-use crate::formats::{self, Pages, Places, Reading, jpeg, png, tiff};
+use crate::formats::{self, Pages, Places, Reading, jpeg, png, tiff, zarr};
 use crate::image::Depth;
 use crate::ops::fit::Fit;
 use crate::ops::{Operation, chain};
@@ -32,6 +32,8 @@ struct Key {
     #[serde(skip_serializing_if = "RawType::is_default")]
     raw_type: RawType,
     quality: jpeg::Quality,
+    #[serde(skip_serializing_if = "is_default")]
+    zarr: zarr::Options,
     keep_going: bool,
     pages: Option<Pages>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +41,10 @@ struct Key {
     #[serde(skip_serializing_if = "is_full_size")]
     level: usize,
     raw: Option<String>,
+}
+
+fn is_default(options: &zarr::Options) -> bool {
+    *options == zarr::Options::default()
 }
 
 fn is_full_size(level: &usize) -> bool {
@@ -92,6 +98,7 @@ impl Job {
                     tiff,
                     raw_type,
                     quality,
+                    zarr,
                 },
         } = files;
         let Common {
@@ -123,6 +130,7 @@ impl Job {
             tiff: *tiff,
             raw_type: *raw_type,
             quality: *quality,
+            zarr: *zarr,
             keep_going: *keep_going,
             pages: *pages,
             axes: *axes,
@@ -171,7 +179,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 24] = [
+        let options: [&[&str]; 28] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -191,6 +199,10 @@ mod tests {
             &["--tiff", "lzw"],
             &["--quality", "75"],
             &["--raw-type", "be"],
+            &["--zarr", "none"],
+            &["--zarr-chunk", "512"],
+            &["--zarr-shard", "4096"],
+            &["--zarr-levels", "2"],
             &["--keep-going"],
             &["--pages", "2-3"],
             &["--axes", "C=1"],

@@ -163,6 +163,7 @@ impl CombinedImage {
                 metadata_bytes: combined.metadata_bytes,
             });
             let pages: Vec<_> = pages.collect();
+            format.check_path(&destination.path, &pages[0].shape)?;
             let mut writer = Writer::new(format, &destination.options, &target, &pages)?;
             for combined in images {
                 let effect = combined.transform.effect;

@@ -154,7 +154,7 @@ impl Files<'_> {
                 for page in surveys {
                     check_page(ops, page.shape, Some(output), messages)?;
                     let result = chain::result(ops, page.shape);
-                    let checked = (format.check_name)(&output.path, &result);
+                    let checked = format.check_path(&output.path, &result);
                     checked.with_context(cannot_write)?;
                     output_pages.push(PageSurvey {
                         shape: output.largest_output(result),

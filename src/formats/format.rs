@@ -13,8 +13,8 @@ use super::error_policy::ErrorPolicy;
 use super::packed::{Packed, Unsuited};
 use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
 use crate::image::{Depth, Image, Region, Shape};
-use crate::os::{Source, Target};
-use anyhow::{Result, bail};
+use crate::os::{Source, Target, is_store_name};
+use anyhow::{Result, bail, ensure};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
@@ -106,6 +106,22 @@ impl Format {
         add_stretch: |_, _| false,
         add_axes: None,
     };
+
+    /// Refuses a path that is not that of a file of this format, or that would be untrue of an image of this shape.
+    ///
+    /// # Errors
+    /// The reason, and what to do.
+    pub fn check_path(&self, path: &Path, shape: &Shape) -> Result<()> {
+        ensure!(
+            self.is_folder == is_store_name(path),
+            if self.is_folder {
+                "it is a folder, whose name must end in .zarr"
+            } else {
+                "a name that ends in .zarr is that of a Zarr store: give another name, or leave out --format"
+            }
+        );
+        (self.check_name)(path, shape)
+    }
 
     /// Whether files of this format are written; all formats are read.
     pub fn is_written(&self) -> bool {

@@ -135,7 +135,7 @@ pub fn convert(
     let own = std::mem::take(&mut metadata.own);
     metadata.own = (format.convert_metadata)(metadata, own, &mut leave_out);
     if let Some(add) = format.add_axes
-        && let Some(axes) = metadata.axes.take()
+        && let Some(axes) = metadata.axes
         && let Err(why) = add(&mut metadata.own, &axes)
     {
         let warning = format!("which pages are slices, frames and channels is left out: {why}");

@@ -77,7 +77,7 @@ impl SampleEncoding {
     }
 
     /// Converts samples in memory to bytes of a file.
-    fn to_file(self, bytes: &mut [u8]) {
+    pub fn to_file(self, bytes: &mut [u8]) {
         to_file(bytes, self.depth, self.toggled);
         reorder(bytes, self.depth, self.order);
     }

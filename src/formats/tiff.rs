@@ -9,6 +9,7 @@
 pub(super) mod axes;
 mod coded;
 mod decode;
+pub(super) mod described;
 mod description;
 mod directory;
 mod effort;

@@ -3,7 +3,7 @@
 use super::deflated::Deflated;
 use super::format::{self, Bands, Encoder, Format, PageSurvey};
 use super::memory::{self, MemoryEncoder};
-use super::{Options, metadata};
+use super::{Options, metadata, tiff};
 use crate::image::metadata::{Diagnostics, Effect, Metadata};
 use crate::image::{Image, Shape};
 use crate::os::Target;
@@ -130,9 +130,19 @@ impl<'a> Writer<'a> {
         effect: Effect,
         diagnostics: &mut Diagnostics,
     ) -> Result<()> {
+        self.find_axes(shape, metadata);
         self.take_untrue_axes(metadata, diagnostics);
         metadata::convert(metadata, self.format, effect, diagnostics);
         format::check(self.format, shape, metadata)
+    }
+
+    /// Finds the axes that the description of a TIFF names, for a format that stores them in another way.
+    fn find_axes(&self, shape: &Shape, metadata: &mut Metadata) {
+        let is_tiff = *self.format == tiff::FORMAT;
+        if metadata.axes.is_none() && self.format.add_axes.is_some() && !is_tiff {
+            let described = metadata::axes(metadata, shape.channels, self.pages);
+            metadata.axes = described.ok().flatten();
+        }
     }
 
     /// Keeps the axes for the first page, if they are those of all pages of the file.

@@ -368,6 +368,29 @@ impl Resolution {
         Some((rounded(self.x)?, rounded(self.y)?))
     }
 
+    /// The distances of columns and of rows in micrometres, or without a unit; `None` where numbers are unusable, or where the
+    /// resolution says nothing.
+    #[doc(hidden)]
+    pub fn steps(&self) -> Option<[Step; 2]> {
+        let unit = match self.unit {
+            Unit::None => None,
+            Unit::Inch => Some(25_400.0),
+            Unit::Centimetre => Some(10_000.0),
+            Unit::Metre => Some(1_000_000.0),
+        };
+        let step = |(n, d): (u32, u32)| {
+            let size = unit.unwrap_or(1.0) * f64::from(d) / f64::from(n);
+            (size.is_finite() && size > 0.0).then(|| Step {
+                size,
+                unit: unit.map(|_| "micrometer".into()),
+            })
+        };
+        let steps = [step(self.x)?, step(self.y)?];
+        // TIFF has to have a resolution, and has this one where none is known.
+        let is_known = unit.is_some() || steps.iter().any(|step| step.size != 1.0);
+        is_known.then_some(steps)
+    }
+
     /// The resolution of the image that a transform made smaller; `None` where its numbers do not fit
     /// into a fraction.
     fn reduced(self, transform: &Transform) -> Option<Resolution> {

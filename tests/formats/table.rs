@@ -2,7 +2,7 @@
 //! verbs, each tried on a file of every format.
 
 use crate::support::formats::small_files;
-use crate::support::formats::{format, written};
+use crate::support::formats::{format, formats_of_files, written};
 use crate::support::{Kind, folder, image, repository, run};
 use gpuimg::internals::formats::FORMATS;
 use gpuimg::internals::formats::format::Capabilities;
@@ -92,7 +92,7 @@ fn each_verb_takes_each_type_of_each_format_as_the_contract_says() {
         assert!(contract.contains(&line), "docs/CONTRACT.md lacks: {line}");
     }
     let mut files: Vec<(String, Depth, Vec<u8>)> = Vec::new();
-    for format in FORMATS.iter().filter(|format| format.is_written()) {
+    for format in formats_of_files() {
         let can = format.capabilities;
         let channels = can.channels[0];
         for (name, depth, signed) in TYPES {

@@ -10,6 +10,12 @@ use gpuimg::internals::os::{Source, Target};
 use std::collections::BTreeSet;
 use std::fs;
 
+/// The formats whose files are written: not those of folders, which `tests/zarr.rs` tests.
+pub fn formats_of_files() -> impl Iterator<Item = &'static Format> {
+    let written = FORMATS.iter().filter(|format| format.is_written());
+    written.copied().filter(|format| !format.is_folder)
+}
+
 /// A file's first page, its metadata, and the sentences about it.
 pub fn read(file: &[u8]) -> anyhow::Result<(Image, Metadata, Diagnostics)> {
     let (mut images, metadata, diagnostics) = read_pages(file)?;
@@ -109,22 +115,13 @@ pub const RAMP: [u16; 20] = [
 /// At least one small file of every format of the list, with the format's id.
 pub fn small_files() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for format in FORMATS {
+    for format in formats_of_files() {
         let can = format.capabilities;
-        if format.is_written() {
-            let page = |channels| {
-                image(
-                    5,
-                    4,
-                    channels,
-                    can.depths[can.depths.len() - 1],
-                    Kind::Noise,
-                )
-            };
-            let channels = can.channels[can.channels.len() - 1];
-            let file = written(format, &[page(channels)], &Metadata::default()).unwrap();
-            files.push((format.id.into(), file));
-        }
+        let channels = can.channels[can.channels.len() - 1];
+        let depth = can.depths[can.depths.len() - 1];
+        let page = image(5, 4, channels, depth, Kind::Noise);
+        let file = written(format, &[page], &Metadata::default()).unwrap();
+        files.push((format.id.into(), file));
     }
     for (id, file) in [
         ("webp", webp(3)),

@@ -417,7 +417,7 @@ fn refusals_say_what_to_do() {
     for (line, words) in [
         (
             "flip vertical in/a.tif out.png",
-            "PNG cannot store samples of 32-bit floating point (normalize makes them 16 bits, or 8 with --depth 8; TIFF, NumPy, PFM and FITS can)",
+            "PNG cannot store samples of 32-bit floating point (normalize makes them 16 bits, or 8 with --depth 8; TIFF, NumPy, PFM, FITS and Zarr can)",
         ),
         (
             "flip vertical in/a.tif out.pgm",

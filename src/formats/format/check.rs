@@ -154,14 +154,14 @@ mod tests {
         assert_eq!(
             message(check(png, &shape(1), &signed)).as_deref(),
             Some(
-                "PNG cannot store signed samples (TIFF, NumPy and FITS can; normalize --unsigned makes them unsigned)"
+                "PNG cannot store signed samples (TIFF, NumPy, FITS and Zarr can; normalize --unsigned makes them unsigned)"
             )
         );
         assert_eq!(message(check(png, &shape(4), &plain)), None);
         assert_eq!(
             message(check_pages(pnm, 2)).as_deref(),
             Some(
-                "2 pages do not fit into one PNM file: --pages N selects one, and TIFF, NumPy and FITS can hold all"
+                "2 pages do not fit into one PNM file: --pages N selects one, and TIFF, NumPy, FITS and Zarr can hold all"
             )
         );
         assert_eq!(message(check_pages(&crate::formats::tiff::FORMAT, 2)), None);

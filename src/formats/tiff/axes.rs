@@ -16,7 +16,8 @@ const KEYS: [(Axis, &str); 3] = [
     (Axis::T, "frames"),
 ];
 
-fn description(fields: &[Field]) -> Option<&str> {
+/// The text of the description, if it is UTF-8.
+pub fn description(fields: &[Field]) -> Option<&str> {
     let field = fields
         .iter()
         .find(|field| field.tag == tag::IMAGE_DESCRIPTION)?;

@@ -44,7 +44,7 @@ pub fn truncated(description: &str, samples: u64) -> Option<u64> {
 }
 
 /// Whether a description is OME-XML: its root is `OME`, with or without a prefix.
-fn is_ome(description: &str) -> bool {
+pub fn is_ome(description: &str) -> bool {
     description.contains("<OME") || (description.contains(":OME ") && description.contains('<'))
 }
 

@@ -235,7 +235,7 @@ const REMAINDERS: [u32; 256] = {
 };
 
 /// The CRC-32C of bytes.
-fn crc32c(bytes: &[u8]) -> u32 {
+pub fn crc32c(bytes: &[u8]) -> u32 {
     let add = |crc: u32, byte: &u8| (crc >> 8) ^ REMAINDERS[usize::from(crc as u8 ^ byte)];
     !bytes.iter().fold(!0, add)
 }

@@ -365,7 +365,7 @@ pub fn of_formats() -> Vec<Vec<u8>> {
         for format in FORMATS {
             let can = format.capabilities;
             let takes = can.channels.contains(&shape.channels) && can.depths.contains(&shape.depth);
-            if takes && format.is_written() && !["png", "tiff", "pnm"].contains(&format.id) {
+            if takes && format.is_written() && !format.is_folder && !["png", "tiff", "pnm"].contains(&format.id) {
                 let options = Default::default();
                 all.push(written(|target| encode(&image, *format, &options, target)));
             }

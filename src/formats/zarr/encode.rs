@@ -1,0 +1,366 @@
+//! Writes OME-Zarr 0.5: all levels of a pyramid in one pass over the pages, in bands of rows.
+//!
+//! A level keeps the rows that do not fill a row of files yet; nothing else of a page stays in memory. Each further level is
+//! the mean of the full size (`ops::area_mean`), not of the level before.
+
+use super::codecs;
+use super::describe::NewImage;
+use super::options::{Compression, Options, ZSTD_LEVEL};
+use super::pyramid::{self, Level};
+use crate::formats::format::{Bands, Encoder, PageSurvey};
+use crate::formats::raw::SampleEncoding;
+use crate::image::metadata::Metadata;
+use crate::image::number::{FINITE, FINITE64};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::MinMax;
+use crate::ops::area_mean::Reduction;
+use crate::os::Target;
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes the pages of an image.
+pub struct ZarrEncoder<'a> {
+    target: &'a Target,
+    options: Options,
+    /// The number of pages.
+    pages: usize,
+    /// What the first page decides; `None` before it.
+    image: Option<NewImage>,
+    /// Pages that were begun.
+    begun: usize,
+    /// The levels of the page that was begun.
+    levels: Vec<OpenLevel>,
+    /// Bytes written so far.
+    length: AtomicU64,
+}
+
+/// A level of the page that was begun.
+struct OpenLevel {
+    level: Level,
+    /// Makes its rows from those of the page; `None` for the full size.
+    reduction: Option<Reduction>,
+    /// The first row of the next row of files.
+    top: usize,
+    /// Samples of rows after `top`, as in memory, which do not fill the row of files yet.
+    rows: Vec<u8>,
+    /// The smallest and the largest sample of each channel of a pixel, of the last level; empty if nobody needs them.
+    ranges: Vec<MinMax<u64>>,
+}
+
+/// What a page's files need to know.
+#[derive(Clone, Copy)]
+struct PageFiles<'a> {
+    target: &'a Target,
+    image: &'a NewImage,
+    compression: Compression,
+    page: usize,
+    length: &'a AtomicU64,
+}
+
+impl<'a> ZarrEncoder<'a> {
+    /// Creates an encoder; nothing is written yet.
+    ///
+    /// # Errors
+    /// Options that contradict each other, and pages of several shapes.
+    pub fn new(
+        target: &'a Target,
+        options: Options,
+        pages: &[PageSurvey],
+    ) -> Result<ZarrEncoder<'a>> {
+        options.check()?;
+        let first = pages.first().context("an image without pages")?.shape;
+        let other = pages.iter().position(|page| page.shape != first);
+        if let Some(index) = other {
+            check_shape(index, &pages[index].shape, &first)?;
+        }
+        Ok(ZarrEncoder {
+            target,
+            options,
+            pages: pages.len(),
+            image: None,
+            begun: 0,
+            levels: Vec::new(),
+            length: AtomicU64::new(0),
+        })
+    }
+
+    fn write_descriptions(&self, image: &NewImage) -> Result<()> {
+        let documents = image.documents(self.options.compression);
+        for (name, document) in documents {
+            let text = serde_json::to_string_pretty(&document)?;
+            self.target.write_member(&name, text.as_bytes())?;
+            self.length.fetch_add(text.len() as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a page whose shape is not that of the first one.
+fn check_shape(index: usize, shape: &Shape, first: &Shape) -> Result<()> {
+    ensure!(
+        shape == first,
+        "all pages of an OME-Zarr have one size and type, but page {} is {shape}, and page 1 is {first} (--split writes a store for each)",
+        index + 1
+    );
+    Ok(())
+}
+
+impl Encoder for ZarrEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        self.begin(&image.shape(), metadata, &[])?;
+        self.band(image)
+    }
+
+    fn bands(&self, _shape: &Shape) -> Option<Bands> {
+        Some(Bands {
+            unit: 1,
+            trial: Vec::new(),
+        })
+    }
+
+    fn begin(&mut self, shape: &Shape, metadata: &Metadata, _trial: &[Image]) -> Result<()> {
+        let image = match self.image.take() {
+            Some(image) => image,
+            None => {
+                let levels = pyramid::levels(*shape, &self.options);
+                let image = NewImage::new(self.pages, levels, metadata);
+                // First of all, so that what a killed run leaves can be recognised.
+                self.write_descriptions(&image)?;
+                image
+            }
+        };
+        check_shape(self.begun, shape, image.full())?;
+        ensure!(
+            metadata.signed == image.values.signed,
+            "all pages of an OME-Zarr have one type, but page {} is not {}",
+            self.begun + 1,
+            image.values
+        );
+        let levels = image.levels().iter();
+        let levels = levels.map(|level| OpenLevel::new(level.clone(), *shape));
+        self.levels = levels.collect();
+        if let Some(last) = self.levels.last_mut().filter(|_| image.has_ranges()) {
+            last.ranges = vec![MinMax::NONE; shape.channels];
+        }
+        self.image = Some(image);
+        self.begun += 1;
+        Ok(())
+    }
+
+    fn band(&mut self, band: Cow<Image>) -> Result<()> {
+        let mut image = self.image.take().context("a band of no page")?;
+        let files = PageFiles {
+            target: self.target,
+            image: &image,
+            compression: self.options.compression,
+            page: self.begun - 1,
+            length: &self.length,
+        };
+        let levels = self.levels.par_iter_mut();
+        levels.try_for_each(|level| level.add(&band, files))?;
+        if let Some(last) = self.levels.pop_if(|last| last.is_complete()) {
+            image.add_ranges(self.begun - 1, &last.ranges);
+            if self.begun == self.pages && image.has_ranges() {
+                self.write_descriptions(&image)?;
+            }
+        }
+        self.image = Some(image);
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length.load(Ordering::Relaxed)
+    }
+}
+
+impl OpenLevel {
+    fn new(level: Level, page: Shape) -> OpenLevel {
+        let is_smaller = level.shape != page;
+        OpenLevel {
+            reduction: is_smaller.then(|| Reduction::new(page, level.shape)),
+            level,
+            top: 0,
+            rows: Vec::new(),
+            ranges: Vec::new(),
+        }
+    }
+
+    /// Whether all its rows have been written.
+    fn is_complete(&self) -> bool {
+        self.top == self.level.shape.height
+    }
+
+    /// Adds the next rows of the page.
+    fn add(&mut self, band: &Image, files: PageFiles) -> Result<()> {
+        let rows = match &mut self.reduction {
+            None => Cow::Borrowed(band.samples()),
+            Some(reduction) => Cow::Owned(reduction.add(band)),
+        };
+        for (channel, range) in self.ranges.iter_mut().enumerate() {
+            *range = range.merge(channel_range(&rows, channel, &self.level.shape));
+        }
+        self.add_rows(rows.as_bytes(), files)
+    }
+
+    /// Adds the next rows of the level, and writes the files that are complete.
+    fn add_rows(&mut self, rows: &[u8], files: PageFiles) -> Result<()> {
+        let row_bytes = self.level.shape.row() * self.level.shape.depth.bytes();
+        if self.rows.len() + rows.len() < self.next_rows().len() * row_bytes {
+            self.rows.extend_from_slice(rows);
+            return Ok(());
+        }
+        let before = std::mem::take(&mut self.rows);
+        let rows = match &before[..] {
+            [] => Cow::Borrowed(rows),
+            before => Cow::Owned([before, rows].concat()),
+        };
+        let mut rest = &rows[..];
+        let mut bands = Vec::new();
+        while self.top < self.level.shape.height {
+            let next = self.next_rows();
+            let Some((samples, after)) = rest.split_at_checked(next.len() * row_bytes) else {
+                break;
+            };
+            self.top = next.end;
+            bands.push(FileBand {
+                rows: next,
+                samples,
+            });
+            rest = after;
+        }
+        self.rows = rest.to_vec();
+        let width = self.level.shape.width;
+        let pieces = bands.iter().flat_map(|band| {
+            let lefts = (0..width).step_by(self.level.file()[1]);
+            let channels = 0..self.level.shape.channels;
+            lefts.flat_map(move |left| channels.clone().map(move |channel| (band, left, channel)))
+        });
+        let pieces: Vec<(&FileBand, usize, usize)> = pieces.collect();
+        let pieces = pieces.into_par_iter();
+        pieces.try_for_each(|(band, left, channel)| {
+            let plane = Plane {
+                level: &self.level,
+                band,
+                channel,
+                encoding: files.image.encoding(),
+                compression: files.compression,
+            };
+            let file = plane.file(left)?;
+            files.write(&plane, left, &file)
+        })
+    }
+
+    /// The rows of the next row of files; none at the end.
+    fn next_rows(&self) -> Range<usize> {
+        self.top..(self.top + self.level.file()[0]).min(self.level.shape.height)
+    }
+}
+
+/// The smallest and the largest finite sample of a channel, in rows of a page of this shape.
+fn channel_range(rows: &Samples, channel: usize, shape: &Shape) -> MinMax<u64> {
+    let is_finite = |sample: &u64| match shape.depth {
+        Depth::Float => FINITE.contains(&(*sample as u32)),
+        Depth::Double => FINITE64.contains(sample),
+        _ => true,
+    };
+    let samples = (channel..rows.len()).step_by(shape.channels);
+    let finite = samples.map(|index| rows.at(index)).filter(is_finite);
+    finite.fold(MinMax::NONE, |range, sample| {
+        range.merge(MinMax::one(sample))
+    })
+}
+
+/// The rows of a row of files.
+struct FileBand<'a> {
+    /// Their numbers in the page.
+    rows: Range<usize>,
+    /// Their samples, as in memory.
+    samples: &'a [u8],
+}
+
+/// One channel of a row of files.
+struct Plane<'a> {
+    level: &'a Level,
+    band: &'a FileBand<'a>,
+    channel: usize,
+    encoding: SampleEncoding,
+    compression: Compression,
+}
+
+impl Plane<'_> {
+    /// The file whose first column is `left`: a chunk, or a shard.
+    fn file(&self, left: usize) -> Result<Vec<u8>> {
+        let Some([shard_height, shard_width]) = self.level.shard else {
+            return self.chunk(0, left);
+        };
+        // Zarr v3, sharding-indexed 1.0: the chunks, the offset and the length of each, and the CRC-32C of these numbers.
+        let [chunk_height, chunk_width] = self.level.chunk;
+        let (mut file, mut index) = (Vec::new(), Vec::new());
+        for top in (0..shard_height).step_by(chunk_height) {
+            for left in (left..left + shard_width).step_by(chunk_width) {
+                let is_in_page = top < self.band.rows.len() && left < self.level.shape.width;
+                let entry = if is_in_page {
+                    let chunk = self.chunk(top, left)?;
+                    let offset = file.len();
+                    file.extend_from_slice(&chunk);
+                    [offset as u64, chunk.len() as u64]
+                } else {
+                    [u64::MAX; 2]
+                };
+                index.extend(entry.into_iter().flat_map(u64::to_le_bytes));
+            }
+        }
+        let checksum = codecs::crc32c(&index);
+        file.extend_from_slice(&index);
+        file.extend_from_slice(&checksum.to_le_bytes());
+        Ok(file)
+    }
+
+    /// The chunk whose first sample is in row `top` of the band and in the column `left`; samples outside the page are 0.
+    fn chunk(&self, top: usize, left: usize) -> Result<Vec<u8>> {
+        let [height, width] = self.level.chunk;
+        let Shape {
+            width: page_width,
+            channels,
+            ..
+        } = self.level.shape;
+        let sample = self.encoding.depth.bytes();
+        let columns = left..(left + width).min(page_width);
+        let rows = top..(top + height).min(self.band.rows.len());
+        let mut chunk = vec![0; height * width * sample];
+        for (row, line) in rows.zip(chunk.chunks_exact_mut(width * sample)) {
+            let line = &mut line[..columns.len() * sample];
+            let first = (row * page_width + columns.start) * channels * sample;
+            let pixels = &self.band.samples[first..][..columns.len() * channels * sample];
+            if channels == 1 {
+                line.copy_from_slice(pixels);
+            } else {
+                let pixels = pixels.chunks_exact(channels * sample);
+                for (to, pixel) in line.chunks_exact_mut(sample).zip(pixels) {
+                    to.copy_from_slice(&pixel[self.channel * sample..][..sample]);
+                }
+            }
+            self.encoding.to_file(line);
+        }
+        match self.compression {
+            Compression::None => Ok(chunk),
+            Compression::Zstd => Ok(zstd::bulk::compress(&chunk, ZSTD_LEVEL)?),
+        }
+    }
+}
+
+impl PageFiles<'_> {
+    fn write(&self, plane: &Plane, left: usize, file: &[u8]) -> Result<()> {
+        let [height, width] = plane.level.file();
+        let place = [plane.band.rows.start / height, left / width];
+        let name = self
+            .image
+            .file_name(plane.level, self.page, plane.channel, place);
+        self.target.write_member(&name, file)?;
+        self.length.fetch_add(file.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
