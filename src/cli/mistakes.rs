@@ -254,11 +254,14 @@ impl Mistake<'_> {
             return format!("{}: unexpected argument '{word}'", self.name());
         };
         let bare = bare.trim_start_matches('-');
-        let long = |command: &&Command| {
+        let has = |command: &&Command| {
             let mut options = command.get_arguments();
-            options.any(|option| option.get_long() == Some(bare))
+            options.any(|option| match word.starts_with("--") {
+                true => option.get_long() == Some(bare),
+                false => option.get_short().map(String::from).as_deref() == Some(bare),
+            })
         };
-        if let Some(verb) = self.verb.filter(long) {
+        if let Some(verb) = self.verb.filter(has) {
             let name = verb.get_name();
             return format!("{word} goes after the verb: gpuimg {name} {word} …");
         }
@@ -268,7 +271,7 @@ impl Mistake<'_> {
             alike(similar.trim_start_matches('-'), bare).then(|| format!("did you mean {similar}?"))
         };
         let elsewhere = || {
-            let other = self.whole.get_subcommands().find(long)?;
+            let other = self.whole.get_subcommands().find(has)?;
             Some(format!("{} has it", other.get_name()))
         };
         let here = here.or_else(elsewhere).or_else(near);
