@@ -79,6 +79,8 @@ pub static FORMATS: &[&Format] = &[
     #[cfg(feature = "hdf5")]
     &hdf5::FORMAT,
     &farbfeld::FORMAT,
+    // Before JPEG, as which it begins.
+    &jpeg::LS_FORMAT,
     &jpeg::FORMAT,
     #[cfg(feature = "jpeg2000")]
     &jpeg2000::FORMAT,

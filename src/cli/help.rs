@@ -108,7 +108,7 @@ const GROUPS: [Group; 7] = [
 ];
 
 /// Options that mean something of their own in one verb: the verb, the option, and its text in `-h`.
-const OWN: [(&str, &str, &str); 22] = [
+const OWN: [(&str, &str, &str); 24] = [
     (
         "combine",
         "colours",
@@ -127,6 +127,8 @@ const OWN: [(&str, &str, &str); 22] = [
         "Flat field of the first image (and --flat-end)",
     ),
     ("calibrate", "flat-end", ""),
+    ("calibrate", "depth", ""),
+    ("calibrate", "fit", ""),
     ("calibrate", "offset", "Add this to every result"),
     ("calibrate", "hot", "Replace hot pixels by a median"),
     ("calibrate", "to", "f32: results in floating point"),

@@ -1,5 +1,5 @@
 //! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey, RGB and CMYK. `zune-jpeg` decodes most files, `jpeg-decoder` those that it
-//! gets wrong, `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read
+//! gets wrong, `lossless` the lossless process of up to 16 bits, `ls` JPEG-LS, and the `image` crate encodes; the markers before the image data are read
 //! here, so that the shape is known before memory is allocated, and damage is detected.
 
 pub(super) mod baseline;
@@ -24,7 +24,7 @@ use ::image::codecs::jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit};
 use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Context, Result, anyhow, ensure};
 use baseline::{Baseline, Expected};
-use markers::Markers;
+use markers::{Markers, Process};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -97,15 +97,31 @@ pub static FORMAT: Format = Format {
     ..Format::DEFAULTS
 };
 
+/// JPEG-LS. A file that begins with neither a frame nor a SPIFF header looks like another JPEG file, and is decoded as one.
+pub static LS_FORMAT: Format = Format {
+    name: "JPEG-LS",
+    id: "jpegls",
+    title: "JPEG-LS, lossless and near-lossless",
+    extensions: &["jls"],
+    capabilities: Capabilities {
+        pages: false,
+        channels: &[1, 3],
+        depths: &[Depth::Eight, Depth::Sixteen],
+        ..Capabilities::UNSIGNED_PAGE
+    },
+    sniff: |head| head.starts_with(b"\xFF\xD8\xFF\xF7") || is_spiff_of_ls(head),
+    decoder,
+    ..Format::DEFAULTS
+};
+
+/// Whether a file begins with a SPIFF header (ITU-T T.84, annex F) that names JPEG-LS as the compression: number 6.
+fn is_spiff_of_ls(head: &[u8]) -> bool {
+    head.starts_with(b"\xFF\xD8\xFF\xE8\0\x20SPIFF\0") && head.get(26) == Some(&6)
+}
+
 fn decoder(source: &Source, _damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let markers = Markers::read(source)?;
-    // Every block of 64 pixels takes a bit at least, the code of its mean; a pixel of the lossless process does, too.
-    let pixels = if markers.lossless.is_some() {
-        8
-    } else {
-        64 * 8
-    };
-    check_length(source, &markers.shape, pixels)?;
+    check_length(source, &markers.shape, markers.process.expansion())?;
     Ok(Box::new(JpegDecoder { source, markers }))
 }
 
@@ -150,11 +166,16 @@ struct JpegDecoder<'a> {
 }
 
 impl Decoder for JpegDecoder<'_> {
-    /// The library needs the whole file in memory, so its length counts as metadata.
+    /// The libraries need the whole file in memory, so its length counts as metadata, and so do the samples that `ls` returns.
     fn survey(&self, _page: usize) -> Result<PageSurvey> {
+        let shape = self.markers.shape;
+        let returned = match self.markers.process {
+            Process::LosslessLs(_) => (shape.pixels() * shape.channels) as u64 * ls::SAMPLE,
+            _ => 0,
+        };
         Ok(PageSurvey {
-            shape: self.markers.shape,
-            metadata_bytes: self.source.len(),
+            shape,
+            metadata_bytes: self.source.len() + returned,
         })
     }
 
@@ -163,17 +184,15 @@ impl Decoder for JpegDecoder<'_> {
     }
 
     fn metadata(&self, _: &mut Diagnostics) -> Result<Metadata> {
-        let Markers {
-            shape, lossless, ..
-        } = self.markers;
-        let narrow = lossless.filter(|&bits| u32::from(bits) < shape.depth.bits());
+        let Markers { shape, process, .. } = self.markers;
+        let narrow = process.bits() < shape.depth.bits();
         let alpha = match shape.channels {
             4 => Alpha::Black,
             _ => Alpha::Independent,
         };
         Ok(Metadata {
             alpha,
-            maxval: narrow.map(|bits| (1 << bits) - 1),
+            maxval: narrow.then(|| (1 << process.bits()) - 1),
             resolution: self.markers.resolution,
             ..embedded::metadata(self.markers.embedded.clone())
         })
@@ -190,8 +209,13 @@ impl Decoder for JpegDecoder<'_> {
             policy.accept(Err(anyhow!("truncated at byte {len}")))?;
         }
         let mut samples = Samples::zeroed(&shape)?;
-        if self.markers.lossless.is_some() {
-            let read = lossless::decode(&file, &shape).map(|mut words| {
+        let lossless = match self.markers.process {
+            Process::Cosines => None,
+            Process::Lossless(_) => Some(lossless::decode(&file, &shape)),
+            Process::LosslessLs(bits) => Some(decode_ls(&file, &shape, bits)),
+        };
+        if let Some(words) = lossless {
+            let read = words.map(|mut words| {
                 raw::reorder(&mut words, shape.depth, Order::Little);
                 samples.as_bytes_mut().copy_from_slice(&words);
             });
@@ -230,6 +254,21 @@ impl Decoder for JpegDecoder<'_> {
         policy.accept(read.map_err(|error| library_errors::translate(error, len)))?;
         Ok(Image::new(shape, samples))
     }
+}
+
+/// The samples of a JPEG-LS file: bytes, or words with the least significant byte first.
+fn decode_ls(file: &[u8], shape: &Shape, bits: u8) -> Result<Vec<u8>> {
+    let size = ls::Size {
+        width: shape.width,
+        height: shape.height,
+        channels: shape.channels,
+        bits: bits.into(),
+    };
+    let samples = ls::decode(file, &size)?.into_iter();
+    Ok(match shape.depth {
+        Depth::Eight => samples.map(|sample| sample as u8).collect(),
+        _ => samples.flat_map(u16::to_le_bytes).collect(),
+    })
 }
 
 fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {

@@ -1,6 +1,8 @@
-//! JPEG 2000 and JPEG XL: lossless files of OpenJPEG and libjxl.
+//! JPEG 2000, JPEG XL and JPEG-LS: lossless files of OpenJPEG and libjxl, and the example of T.87.
 
+use crate::support::dicom::EXAMPLE;
 use crate::support::formats::{JP2, JXL, RAMP, read, refused};
+use gpuimg::internals::formats::FORMATS;
 use gpuimg::internals::image::Samples;
 
 #[test]
@@ -54,4 +56,52 @@ fn lossy_jpeg_2000_has_a_warning() {
         "{:?}",
         said.warnings
     );
+}
+
+/// The example of T.87, as a file, after a SPIFF header, and after a comment, which makes it look like another JPEG file.
+#[test]
+fn jpeg_ls_files() {
+    let expected = [
+        0u8, 0, 90, 74, 68, 50, 43, 205, 64, 145, 145, 145, 100, 145, 145, 145,
+    ];
+    let commented = [b"\xFF\xD8\xFF\xFE\0\x04ab", &EXAMPLE[2..]].concat();
+    let spiff = b"\xFF\xD8\xFF\xE8\0\x20SPIFF\0\x02\0\0\x01\0\0\0\x04\0\0\0\x04\x08\x08\x06\0\0\0\0\x01\0\0\0\x01";
+    let described = [spiff, &EXAMPLE[2..]].concat();
+    for (file, id) in [
+        (EXAMPLE, "jpegls"),
+        (&described, "jpegls"),
+        (&commented, "jpeg"),
+    ] {
+        let known = FORMATS.iter().find(|format| (format.sniff)(file));
+        assert_eq!(known.unwrap().id, id);
+        let (image, metadata, said) = read(file).unwrap();
+        assert_eq!(*image.samples(), Samples::from(expected.to_vec()));
+        assert_eq!((image.shape().width, image.shape().height), (4, 4));
+        assert_eq!((metadata.maxval, metadata.signed), (None, false));
+        assert!(said.warnings.is_empty(), "{:?}", said.warnings);
+    }
+}
+
+/// The precision is byte 6 of the file, and the size follows it.
+#[test]
+fn damaged_jpeg_ls_files() {
+    assert_eq!(&EXAMPLE[..11], b"\xFF\xD8\xFF\xF7\0\x0B\x08\0\x04\0\x04");
+    for size in 4..EXAMPLE.len() - 3 {
+        assert!(read(&EXAMPLE[..size]).is_err(), "cut at {size}");
+    }
+    let with = |at: usize, byte: u8| {
+        let mut file = EXAMPLE.to_vec();
+        file[at] = byte;
+        file
+    };
+    for at in 4..EXAMPLE.len() {
+        for byte in 0..=255 {
+            let _ = read(&with(at, byte));
+        }
+    }
+    let mut large = with(7, 0x7F);
+    large[9] = 0x7F;
+    refused(&large, "bytes are too few for");
+    refused(&with(6, 17), "JPEG of 17 bits is not supported");
+    refused(&with(11, 2), "2 components are not supported");
 }

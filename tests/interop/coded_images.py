@@ -137,6 +137,9 @@ def jpeg_ls():
             result = read(dicom(frame[None], stored, False, syntax, [coded]))
             check("DICOM, JPEG-LS", np.array_equal(result, expected), (shape, bits, near))
             check("DICOM, JPEG-LS", near or np.array_equal(result, frame), (shape, bits, near))
+            path = folder / "a.jls"
+            path.write_bytes(coded)
+            check("JPEG-LS", np.array_equal(read(path), expected), (shape, bits, near))
 
 
 def jpegxl():

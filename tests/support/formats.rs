@@ -1,6 +1,6 @@
 //! Every format of the list: files that are read and written, and small files by hand.
 
-use crate::support::dicom::Build;
+use crate::support::dicom::{Build, EXAMPLE};
 use crate::support::tiled;
 use crate::support::{Kind, image};
 use gpuimg::internals::formats::{FORMATS, Format, Options, PageSurvey, Reader, Reading, Writer};
@@ -145,6 +145,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
         ("nifti-gzip", nifti(true)),
         ("hdf5", SIGNED.to_vec()),
         ("hdf5-chunks", STACK.to_vec()),
+        ("jpegls", EXAMPLE.to_vec()),
         ("jpeg2000", JP2.to_vec()),
         ("jpegxl", JXL.to_vec()),
         ("dicom", small_dicom()),

@@ -1,6 +1,7 @@
 //! The marker segments of a JPEG before its image data (ITU-T T.81, annex B).
 
 use super::colours::Colours;
+use super::ls;
 use crate::image::metadata::{Embedded, Resolution, Unit};
 use crate::image::{Depth, Shape};
 use crate::os::Source;
@@ -10,11 +11,44 @@ const EXIF: &[u8] = b"Exif\0\0";
 const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 const ICC: &[u8] = b"ICC_PROFILE\0";
 
+const UNSUPPORTED: &str =
+    "is not supported (baseline, progressive and lossless are, and JPEG-LS is)";
+
+/// How the image data are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// The baseline and progressive processes: blocks of cosines.
+    Cosines,
+    /// The lossless process, with samples of this many bits.
+    Lossless(u8),
+    /// JPEG-LS (ITU-T T.87), with samples of this many bits.
+    LosslessLs(u8),
+}
+
+impl Process {
+    /// The most pixels that a byte makes. A block of 64 pixels takes a bit at least, the code of its mean; a pixel of the lossless
+    /// process does, too.
+    pub fn expansion(self) -> u64 {
+        match self {
+            Process::Cosines => 64 * 8,
+            Process::Lossless(_) => 8,
+            Process::LosslessLs(_) => ls::EXPANSION,
+        }
+    }
+
+    /// Bits of a sample.
+    pub fn bits(self) -> u32 {
+        match self {
+            Process::Cosines => 8,
+            Process::Lossless(bits) | Process::LosslessLs(bits) => bits.into(),
+        }
+    }
+}
+
 /// The contents of the marker segments.
 pub struct Markers {
     pub shape: Shape,
-    /// Bits of a sample of the lossless process, if it is that.
-    pub lossless: Option<u8>,
+    pub process: Process,
     pub colours: Colours,
     pub resolution: Option<Resolution>,
     pub embedded: Embedded,
@@ -63,7 +97,7 @@ impl Markers {
             };
             match marker[1] {
                 0xC4 | 0xC8 | 0xCC => {}
-                kind @ 0xC0..=0xCF => {
+                kind @ (0xC0..=0xCF | 0xF7) => {
                     let segment = segment()?;
                     colours.add(kind, &segment);
                     header = Some(frame(kind, &segment)?);
@@ -96,15 +130,15 @@ impl Markers {
         profile.sort_by_key(|(number, _)| *number);
         let profile: Vec<u8> = profile.into_iter().flat_map(|(_, part)| part).collect();
         embedded.profile = Some(profile).filter(|profile| !profile.is_empty());
-        let (shape, lossless) = header.context("no frame before the image data")?;
+        let (shape, process) = header.context("no frame before the image data")?;
         let is_ycbcr = (colours.adobe).map_or(colours.is_jfif, |transform| transform != 0);
         ensure!(
-            lossless.is_none() || shape.channels == 1 || !is_ycbcr,
+            process == Process::Cosines || shape.channels == 1 || !is_ycbcr,
             "lossless JPEG of YCbCr colours is not supported (grey and RGB are)"
         );
         Ok(Markers {
             shape,
-            lossless,
+            process,
             colours,
             resolution,
             embedded,
@@ -112,8 +146,11 @@ impl Markers {
         })
     }
 
-    /// Whether the image data are complete.
+    /// Whether the image data are complete. The decoder of JPEG-LS, whose data have other stuffing, finds that out itself.
     pub fn is_complete(&self, file: &[u8]) -> bool {
+        if matches!(self.process, Process::LosslessLs(_)) {
+            return true;
+        }
         let mut at = self.scan;
         loop {
             match file.get(at..at + 2) {
@@ -141,37 +178,36 @@ fn read(source: &Source, buffer: &mut [u8], at: u64) -> Result<()> {
         .with_context(|| "before the image data")
 }
 
-/// The shape that a frame header gives (section B.2.2), and the bits of a sample if it is of the lossless process.
-fn frame(kind: u8, segment: &[u8]) -> Result<(Shape, Option<u8>)> {
+/// The shape and the process that a frame header gives (section B.2.2; of JPEG-LS T.87, section C.2.2).
+fn frame(kind: u8, segment: &[u8]) -> Result<(Shape, Process)> {
     let &[precision, h0, h1, w0, w1, components, ..] = segment else {
         bail!("a frame header of {} bytes", segment.len());
     };
     let process = match kind {
-        0xC0..=0xC3 => "",
-        0xC5..=0xC7 | 0xCD..=0xCF => "hierarchical",
-        _ => "arithmetically coded",
+        0xC0..=0xC2 => Process::Cosines,
+        0xC3 => Process::Lossless(precision),
+        0xF7 => Process::LosslessLs(precision),
+        0xC5..=0xC7 | 0xCD..=0xCF => bail!("hierarchical JPEG {UNSUPPORTED}"),
+        _ => bail!("arithmetically coded JPEG {UNSUPPORTED}"),
     };
-    ensure!(
-        process.is_empty(),
-        "{process} JPEG is not supported (baseline, progressive and lossless are)"
-    );
-    let lossless = (kind == 0xC3).then_some(precision);
-    let depth = match (precision, lossless) {
-        (2..=8, Some(_)) | (8, None) => Depth::Eight,
-        (9..=16, Some(_)) => Depth::Sixteen,
+    let is_lossless = process != Process::Cosines;
+    let depth = match precision {
+        8 => Depth::Eight,
+        2..=7 if is_lossless => Depth::Eight,
+        9..=16 if is_lossless => Depth::Sixteen,
         _ => bail!(
             "JPEG of {precision} bits is not supported (8 bits are, and 2 to 16 of lossless JPEG)"
         ),
     };
     let channels = match components {
         1 | 3 => usize::from(components),
-        4 if lossless.is_none() => 4,
+        4 if !is_lossless => 4,
         4 => bail!("lossless JPEG of CMYK is not supported: convert it to RGB first"),
         other => bail!("{other} components are not supported (1, 3 and 4 are)"),
     };
     let side = |a, b| u64::from(u16::from_be_bytes([a, b]));
     let shape = Shape::checked(side(w0, w1), side(h0, h1), channels, depth)?;
-    Ok((shape, lossless))
+    Ok((shape, process))
 }
 
 /// The resolution in a JFIF segment (JFIF 1.02, APP0).

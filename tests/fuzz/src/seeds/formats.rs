@@ -237,12 +237,13 @@ fn volumes() -> Vec<Vec<u8>> {
     all
 }
 
-/// Formats that are not written by hand: HDF5 as it is and in compressed chunks, JPEG 2000 and JPEG XL.
-const OF_OTHERS: [&[u8]; 4] = [
+/// Formats that are not written by hand: HDF5 as it is and in compressed chunks, JPEG 2000, JPEG XL and JPEG-LS.
+const OF_OTHERS: [&[u8]; 5] = [
     include_bytes!("../../../files/signed.h5"),
     include_bytes!("../../../files/stack.nxs"),
     include_bytes!("../../../files/ramp.jp2"),
     include_bytes!("../../../files/ramp.jxl"),
+    dicom_files::EXAMPLE,
 ];
 
 /// NIfTI of every type and of both versions, as it is and compressed.
