@@ -108,7 +108,7 @@ const GROUPS: [Group; 7] = [
 ];
 
 /// Options that mean something of their own in one verb: the verb, the option, and its text in `-h`.
-const OWN: [(&str, &str, &str); 24] = [
+const OWN: [(&str, &str, &str); 26] = [
     (
         "combine",
         "colours",
@@ -140,6 +140,8 @@ const OWN: [(&str, &str, &str); 24] = [
         "sigma",
         "Mean without outliers beyond K deviations",
     ),
+    ("project", "depth", ""),
+    ("project", "fit", ""),
     (
         "project",
         "axis",
