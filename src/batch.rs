@@ -301,7 +301,8 @@ impl Batch<'_, '_> {
         let (options, template) = (self.options, self.template.context("no destination")?);
         let folder = naming.folder();
         let watches = options.watching.watch;
-        let (shard, resume) = (options.selection.shard, options.resume || watches);
+        let shard = options.selection.shard;
+        let resume = options.resume || watches || asked.task.is_some();
         if options.dry_run {
             return self.print_plan(Some(&Past::read(folder, job, resume)?));
         }

@@ -476,7 +476,7 @@ fn process_pages(
     ops: &[&dyn Operation],
     NamedSource { path, source }: NamedSource,
     shared: Option<&SharedStatistics>,
-    created: Option<CreatedOutput>,
+    mut created: Option<CreatedOutput>,
     resources: &Resources,
     record: RunRecord,
 ) -> Result<Done> {
@@ -489,6 +489,9 @@ fn process_pages(
     let mut opening = CodecClock::default();
     let file =
         opening.run(|| OpenFile::open(ops, source, destination, &resources.reading, messages))?;
+    if let Some(created) = &mut created {
+        created.target.store_input = source.content_key();
+    }
     let input = OpenedInput {
         messages,
         source,
@@ -501,7 +504,14 @@ fn process_pages(
         let added = finished.add_digests(source, target);
         added.with_context(|| format!("cannot compute the SHA-256 for {}", path.shown()))?;
     }
-    let input_record = source.record().with_context(cannot_read)?;
+    let target = created.as_ref().map(|created| &created.target);
+    let input_record = if target.is_some_and(Target::is_completed_by_another) {
+        let note = "its part is written; the task that finishes last completes the output";
+        finished.done.notes.push(note.into());
+        None
+    } else {
+        source.record().with_context(cannot_read)?
+    };
     let unchanged = match record.passes {
         Some(passes) => passes.check(path, source),
         None => source.check_unchanged(),

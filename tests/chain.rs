@@ -73,6 +73,7 @@ fn destination(path: &Path, depth: Option<Depth>, auto_orient: bool) -> Destinat
         auto_orient,
         fit: None,
         low_memory: false,
+        store: Default::default(),
     }
 }
 

@@ -161,7 +161,12 @@ impl Scenario {
         if self.leaves_out && left.code == Some(1) {
             return None;
         }
+        // What another run continues.
+        let is_kept = |name: &Path| self.resumes && name.starts_with("out.zarr.partial");
         let partial = left.files.iter().find(|(name, file)| {
+            if is_kept(name) {
+                return false;
+            }
             let known = [before.get(*name), whole.files.get(*name)];
             !known.contains(&Some(*file))
         });
@@ -241,6 +246,8 @@ fn scenarios() -> Vec<Scenario> {
     for file in [&tiff, &equal] {
         let args = "flip vertical a.tif out.zarr --sync";
         all.push(scenario(&[("a.tif", file)], args));
+        let resumed = scenario(&[("a.tif", file)], &format!("{args} --resume"));
+        all.push(resumed.resuming());
     }
     for (name, file) in [
         ("a.tif", &tiff),

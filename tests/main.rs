@@ -171,3 +171,5 @@ mod watch;
 mod wide;
 /// OME-Zarr stores that are written.
 mod zarr;
+/// OME-Zarr stores that are continued, and that several tasks write.
+mod zarr_continued;

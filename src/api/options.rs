@@ -4,6 +4,7 @@ use super::error::{Error, Result};
 use crate::engine::Destination;
 use crate::formats::{self, FORMATS, Reading, format};
 use crate::image::Depth;
+use crate::os::StoreRun;
 use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -256,6 +257,7 @@ impl WriteOptions {
             auto_orient: false,
             fit: None,
             low_memory: false,
+            store: StoreRun::default(),
         }
     }
 

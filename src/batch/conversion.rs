@@ -1,16 +1,19 @@
 //! The inputs and outputs of a subcommand that makes images: finds the inputs once and names each
 //! result. Wrong usage is reported here, before anything is read, made or replaced.
 
-use super::inputs;
+use super::inputs::{self, Selection};
 use super::item::{Item, Items};
+use super::key::Job;
 use super::lineage::FilesRead;
 use super::naming::{JOURNAL, Naming, Pattern};
 use super::options::Files;
+use super::shard::Shard;
 use super::{output_paths, watch};
+use crate::engine::options::Common;
 use crate::formats::{Format, Reading, format};
 use crate::os::name::Shown;
 use crate::os::system;
-use crate::os::{is_folder_of_files, same_file};
+use crate::os::{StoreRun, StoreTask, is_folder_of_files, is_store_name, same_file};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +30,8 @@ pub struct Conversion {
     pub format: Option<&'static Format>,
     /// The files that the results depend on besides their inputs, if a report records them.
     pub reads: Vec<FilesRead>,
+    /// The part of the pages that this run writes, if the only output is a Zarr store and `--shard` splits its pages.
+    pub task: Option<StoreTask>,
 }
 
 impl Conversion {
@@ -50,9 +55,14 @@ impl Conversion {
             files.split || !numbered,
             "{{page}}, {{c}}, {{z}} and {{t}} in --name require --split"
         );
+        let keeps_account = match files.stack && is_store_name(output) {
+            // Its own record is enough.
+            true => files.batch.keeps_account_of_files(),
+            false => files.batch.keeps_account(),
+        };
         ensure!(
-            !((files.split || files.stack) && files.batch.keeps_account()),
-            "--split and --stack cannot be combined with --resume, --report, --dry-run, --shard or --watch"
+            !((files.split || files.stack) && keeps_account),
+            "--split and --stack cannot be combined with --resume, --report, --dry-run, --shard or --watch (--resume and --shard are possible if --stack makes a Zarr store)"
         );
         let naming = naming(files, inputs, output)?;
         let format = match &naming {
@@ -63,12 +73,22 @@ impl Conversion {
             }
             _ => files.format,
         };
+        let task = store_task(&naming, &files.batch.selection);
+        let selection = &Selection {
+            // Then all tasks have the only input.
+            shard: files.batch.selection.shard.filter(|_| task.is_none()),
+            ..files.batch.selection.clone()
+        };
+        ensure!(
+            task.is_none() || !reading.keep_going,
+            "--keep-going cannot be combined with --shard for one Zarr store: only the task that reads a damaged page could report it"
+        );
         let mut items = if files.batch.watching.watch {
             watch::check::check(inputs, Some(naming.folder()), &files.batch)?;
             Items::default()
         } else {
             let results = Some(naming.folder());
-            inputs::collect(inputs, &files.batch.selection, reading, results)?
+            inputs::collect(inputs, selection, reading, results)?
         };
         items.keeps_digests = files.batch.report.is_some();
         if files.stack {
@@ -86,7 +106,8 @@ impl Conversion {
             }
         } else {
             naming.name(&mut items.items)?;
-            output_paths::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
+            let continues = files.batch.resume || task.is_some();
+            output_paths::check(&items.items, &naming, files.overwrite || continues)?;
         }
         if output == Path::new("-") {
             files.batch.report_beside("the image")?;
@@ -107,7 +128,31 @@ impl Conversion {
             naming,
             format,
             reads: Vec::new(),
+            task,
         })
+    }
+
+    /// How the Zarr stores of a job are written. With `--keep-going` a store is not continued, because the damage of pages that
+    /// are finished would not be reported; and neither is that of a watch, whose range may change.
+    pub fn store_run(&self, job: &Job, files: &Files, common: &Common) -> StoreRun {
+        let batch = &files.batch;
+        let may_continue = !common.reading.keep_going && !batch.watching.watch;
+        StoreRun {
+            options: may_continue.then(|| format!("{} {}", job.verb, job.key)),
+            resume: batch.resume || self.task.is_some(),
+            task: self.task.unwrap_or_default(),
+        }
+    }
+}
+
+/// The part of the pages that this run writes, if the only output is a Zarr store and `--shard` splits its pages.
+fn store_task(naming: &Naming, selection: &Selection) -> Option<StoreTask> {
+    match naming {
+        Naming::File(path) if is_store_name(path) => {
+            let Shard { index, count } = selection.shard?;
+            Some(StoreTask { index, count })
+        }
+        _ => None,
     }
 }
 

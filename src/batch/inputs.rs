@@ -27,7 +27,7 @@ pub struct Selection {
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub files_from: Option<PathBuf>,
 
-    /// Process only part I of N of the inputs (counted from 1, split by name); auto reads the variables of Slurm or Kubernetes
+    /// Process only part I of N of the inputs (counted from 1, split by name), or of the pages if the output is one Zarr store; auto reads the variables of Slurm or Kubernetes
     #[arg(long, value_name = "I/N|auto", help_heading = "Many files")]
     pub shard: Option<Shard>,
 }

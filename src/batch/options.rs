@@ -88,11 +88,12 @@ impl Options {
 
     /// Whether an option was given that keeps account of results, one a file.
     pub fn keeps_account(&self) -> bool {
-        self.report.is_some()
-            || self.resume
-            || self.dry_run
-            || self.watching.watch
-            || self.selection.shard.is_some()
+        self.keeps_account_of_files() || self.resume || self.selection.shard.is_some()
+    }
+
+    /// As `keeps_account`, but for `--resume` and `--shard`, which a Zarr store can have without an account of files.
+    pub fn keeps_account_of_files(&self) -> bool {
+        self.report.is_some() || self.dry_run || self.watching.watch
     }
 
     /// Refuses a report on standard output beside `what`, which is written there.

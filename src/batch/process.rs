@@ -232,6 +232,7 @@ pub fn process(
         auto_orient: files.auto_orient,
         fit: files.fit,
         low_memory: false,
+        store: asked.store_run(&job, &files, &common),
     };
     let (items, unread) = (&asked.items.items, &asked.items.unread);
     let total = items.len() + unread.len();

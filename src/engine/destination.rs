@@ -4,7 +4,7 @@ use super::errors::cannot_write;
 use crate::formats::{self, Format, HEADERLESS};
 use crate::image::{Depth, Shape};
 use crate::ops::fit::Fit;
-use crate::os::{self, Target};
+use crate::os::{self, StoreRun, Target};
 use anyhow::{Context, Result, ensure};
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ pub struct Destination {
     pub fit: Option<Fit>,
     /// Whether pages are processed in bands of rows, where that is possible.
     pub low_memory: bool,
+    /// How a Zarr store is written.
+    pub store: StoreRun,
 }
 
 impl Destination {
@@ -100,6 +102,7 @@ impl Destination {
         };
         let mut target = target.with_context(|| cannot_write(&self.path))?;
         target.sync = self.sync;
+        target.store_run = self.store.clone();
         Ok(target)
     }
 }

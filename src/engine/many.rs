@@ -9,7 +9,7 @@ use super::{Resources, RunRecord, check_page, page_bytes, with_fallback};
 use crate::formats::{Format, PageSurvey, Reader, Writer};
 use crate::ops::{Operation, Position, chain};
 use crate::os::name::Shown;
-use crate::os::{CHANGED, Passes, Source};
+use crate::os::{CHANGED, Digest, Passes, Source};
 use crate::timing::CodecClock;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -48,7 +48,7 @@ fn process_once(
     output: &Destination,
     resources: &Resources,
 ) -> Result<Done> {
-    let target = output.create()?;
+    let mut target = output.create()?;
     let cannot_write = || cannot_write(&output.path);
     let files = Files {
         verb: chain::verb(ops),
@@ -56,6 +56,7 @@ fn process_once(
         passes: Passes::default(),
     };
     let survey = files.survey(ops, inputs, output)?;
+    target.store_input = survey.content_key();
     // Checked before the reservation, which reduces the free memory.
     let is_too_large = resources.is_too_large(survey.largest_page);
     let _reservation = resources.reserve(survey.largest_page);
@@ -122,6 +123,16 @@ struct Survey {
     largest_page: u64,
     /// Warnings about the files.
     warnings: Vec<String>,
+    /// What tells the content of each file from any other; `None` if that is not known of all.
+    content_keys: Option<Vec<String>>,
+}
+
+impl Survey {
+    /// What tells the content of all files from any other, if that is known.
+    fn content_key(&self) -> Option<String> {
+        let keys = self.content_keys.as_ref()?.join("\n");
+        serde_json::to_string(&Digest::from_bytes(keys.as_bytes())).ok()
+    }
 }
 
 impl Files<'_> {
@@ -136,11 +147,13 @@ impl Files<'_> {
         let mut format = output.format;
         let (mut output_pages, mut positions) = (Vec::new(), Vec::new());
         let (mut largest, mut warnings) = (0, Vec::new());
+        let mut content_keys = Vec::new();
         for input in inputs {
             self.visit(input, None, |file| {
                 let messages = file.messages;
                 let surveys = file.reader.surveys();
                 let surveys = surveys.with_context(|| messages.cannot_read())?;
+                content_keys.push(file.source.content_key());
                 let left_out = file.reader.left_out();
                 warnings.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
                 let bytes = page_bytes(&file.reader, ops, Some(output));
@@ -174,6 +187,7 @@ impl Files<'_> {
             positions,
             largest_page: largest,
             warnings,
+            content_keys: content_keys.into_iter().collect(),
         })
     }
 

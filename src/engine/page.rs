@@ -9,8 +9,8 @@ use super::job::{EncodedPage, Input, Job};
 use super::plan::{InputConversion, Plan, Traversal};
 use super::shared::SharedStatistics;
 use crate::engine::executor::{PageWork, Pixels};
-use crate::formats;
 use crate::formats::gpu::decode::Decoded;
+use crate::formats::{self, Writer};
 use crate::image::Image;
 use crate::image::metadata::{Diagnostics, Metadata, Stretch};
 use crate::ops::sum::Totals;
@@ -53,6 +53,9 @@ impl<'a> Job<'a> {
     ) -> Result<()> {
         self.record_previous_page();
         let mut run = self.begin_page(input, shared, index)?;
+        if self.writer().is_some_and(Writer::skips_page) {
+            return self.skip_page(input, &mut run);
+        }
         let statistic = run.plan.first_pass_statistic();
         let summary = match self.load(input, shared, &mut run, statistic)? {
             LoadedPage::Whole(pixels) => self.run_whole(input, &mut run, pixels)?,
@@ -63,6 +66,25 @@ impl<'a> Job<'a> {
             LoadedPage::Rows(first) => self.run_rows(input, &mut run, &first)?,
         };
         self.finish_page(input, run, summary);
+        Ok(())
+    }
+
+    /// Skips a page that an earlier run has finished, or that another task writes. It is neither decoded nor reported.
+    fn skip_page(&mut self, input: &Input, run: &mut PageRun) -> Result<()> {
+        let metadata = self.output_metadata(input, run, None)?;
+        let output = self.output.as_mut();
+        let output = output.context("internal error: an image without an output")?;
+        let (shape, effect) = (run.plan.output_shape(), run.plan.last_effect());
+        if let Some(file) = &mut output.file {
+            let skipped = file
+                .writer
+                .skip(&shape, metadata, effect, &mut run.diagnostics);
+            skipped.with_context(|| cannot_write(&output.destination.path))?;
+            file.last_page = Some(EncodedPage {
+                clock: CodecClock::default(),
+                bytes: 0,
+            });
+        }
         Ok(())
     }
 

@@ -410,6 +410,19 @@ pub trait Encoder {
         bail!("this format takes whole pages")
     }
 
+    /// Whether the next page is not encoded: an earlier run has finished it, or another task writes it.
+    fn skips_page(&self) -> bool {
+        false
+    }
+
+    /// Skips the next page, which has this shape and these metadata.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    fn skip(&mut self, _shape: &Shape, _metadata: &Metadata) -> Result<()> {
+        bail!("this format takes all pages")
+    }
+
     /// Whether pages can come as deflated PNG data.
     fn takes_deflated(&self) -> bool {
         false

@@ -99,6 +99,26 @@ impl<'a> Writer<'a> {
         self.encoder.begin(shape, &metadata, trial)
     }
 
+    /// Whether the next page is not encoded: an earlier run has finished it, or another task writes it.
+    pub fn skips_page(&self) -> bool {
+        self.encoder.skips_page()
+    }
+
+    /// Skips the next page, which would be of this shape after an operation with this effect.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    pub fn skip(
+        &mut self,
+        shape: &Shape,
+        mut metadata: Metadata,
+        effect: Effect,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        self.convert(shape, &mut metadata, effect, diagnostics)?;
+        self.encoder.skip(shape, &metadata)
+    }
+
     /// Adds the next rows of the page that was begun.
     ///
     /// # Errors

@@ -47,6 +47,21 @@ impl Digest {
     pub fn from_bytes(bytes: &[u8]) -> Digest {
         Digest(XxHash3_128::oneshot(bytes).to_be_bytes())
     }
+
+    /// The digest of a file with these bytes.
+    pub fn of_content(bytes: &[u8]) -> Digest {
+        let blocks = Blocks::new(bytes.len() as u64);
+        blocks.add(bytes, 0);
+        blocks.digest()
+    }
+
+    /// The digest of a file of `length` bytes, which is read to compute it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of_file(file: &File, length: u64, path: &Path) -> Result<Digest> {
+        Blocks::new(length).finish(file, path)
+    }
 }
 
 /// The blocks of a file whose digests have been added.
@@ -143,7 +158,12 @@ impl Blocks {
             }
             block += missing.max(1);
         }
-        Ok(Digest(self.added().sum.to_be_bytes()))
+        Ok(self.digest())
+    }
+
+    /// The digest of the blocks that have been added.
+    fn digest(&self) -> Digest {
+        Digest(self.added().sum.to_be_bytes())
     }
 }
 

@@ -261,13 +261,19 @@ impl Folder {
 
     /// Removes a folder with everything in it. Links in it are removed, not followed.
     pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
-        let folder = self.enter(name)?;
+        self.enter(name)?.remove_entries()?;
+        fault::point(Kind::Unlink, &self.path.join(name))?;
+        self.open.remove_folder(name)
+    }
+
+    /// Removes everything in the folder. Links are removed, not followed.
+    pub fn remove_entries(&self) -> io::Result<()> {
         // Removed while they are listed, entries could be missed.
-        let entries: Vec<(OsString, FileKind)> = folder.entries()?.collect();
+        let entries: Vec<(OsString, FileKind)> = self.entries()?.collect();
         for (name, kind) in entries {
             let removed = match kind {
-                FileKind::Directory => folder.remove_folder(&name),
-                _ => folder.unlink(&name),
+                FileKind::Directory => self.remove_folder(&name),
+                _ => self.unlink(&name),
             };
             match removed {
                 // Another thread or run removes it too.
@@ -275,8 +281,7 @@ impl Folder {
                 other => other?,
             }
         }
-        fault::point(Kind::Unlink, &self.path.join(name))?;
-        self.open.remove_folder(name)
+        Ok(())
     }
 
     /// Renames a folder to a name that must be free.

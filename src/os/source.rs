@@ -463,6 +463,19 @@ impl Source {
         own.into_iter().chain(beside).collect()
     }
 
+    /// What tells the content from any other, for a run that continues another one: the address of the image, and length, times
+    /// and inode of the file and of the one beside it. Devices have other numbers on other machines. `None` of a stream, and of
+    /// a store, whose description says nothing about its samples.
+    pub fn content_key(&self) -> Option<String> {
+        if self.is_store() || matches!(self.data, Data::Memory(_)) {
+            return None;
+        }
+        let states = self.states();
+        let states = states.iter().map(|it| (it.identity, it.status_changed));
+        let states: Vec<_> = states.collect();
+        serde_json::to_string(&(&self.address, states)).ok()
+    }
+
     fn drain(stream: impl Read) -> Result<Source> {
         let traffic = Traffic::default();
         let mut bytes = Vec::new();

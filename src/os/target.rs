@@ -6,10 +6,11 @@ use super::held::Folder;
 use super::identity::Identity;
 use super::sha256::Sha256;
 use super::store::is_store_name;
+use super::store_record::{Origin, StoreRun};
 use super::system::{self, About, FileKind};
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
-use super::unfinished_store::UnfinishedStore;
+use super::unfinished_store::{StorePlace, UnfinishedStore};
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::reason::{exists, plain, reason};
@@ -18,7 +19,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,10 @@ pub struct Target {
     /// Whether `commit` waits until the bytes are on disk before it gives the file its name, and then
     /// until the name is on disk.
     pub sync: bool,
+    /// How a store is written.
+    pub store_run: StoreRun,
+    /// What tells the content of the input of a store from any other, if there is one input and that is known.
+    pub store_input: Option<String>,
     /// Bytes and time of writing so far.
     pub traffic: Traffic,
 }
@@ -51,7 +56,8 @@ enum Sink {
         stream: Option<File>,
         bytes: Mutex<Vec<u8>>,
     },
-    Store(UnfinishedStore),
+    /// A store, and what is written of it, after `begin_store`.
+    Store(StorePlace, OnceLock<Box<UnfinishedStore>>),
 }
 
 impl Target {
@@ -74,7 +80,7 @@ impl Target {
         let folder = open_folder(parent(path), Folder::open)?;
         let (mut folder, mut name) = (folder, name_of(path)?);
         if is_store_name(path) {
-            return Target::store(folder, name, overwrite);
+            return Target::to_store(folder, name, overwrite);
         }
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
@@ -111,7 +117,7 @@ impl Target {
         };
         let mut folder = folder_of(&names)?;
         if is_store_name(path) {
-            return Target::store(folder, name, overwrite);
+            return Target::to_store(folder, name, overwrite);
         }
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
@@ -178,15 +184,17 @@ impl Target {
         }))
     }
 
-    fn store(folder: Folder, name: OsString, overwrite: bool) -> Result<Target> {
-        let store = UnfinishedStore::create(folder, name, overwrite)?;
-        Ok(Target::to(Sink::Store(store)))
+    fn to_store(folder: Folder, name: OsString, overwrite: bool) -> Result<Target> {
+        let place = StorePlace::new(folder, name, overwrite)?;
+        Ok(Target::to(Sink::Store(place, OnceLock::new())))
     }
 
     fn to(sink: Sink) -> Target {
         Target {
             sink,
             sync: false,
+            store_run: StoreRun::default(),
+            store_input: None,
             traffic: Traffic::default(),
         }
     }
@@ -215,7 +223,7 @@ impl Target {
     pub fn written(&self) -> Vec<u8> {
         match &self.sink {
             Sink::Stream { bytes, .. } => bytes.lock().map(|it| it.clone()).unwrap_or_default(),
-            Sink::File { .. } | Sink::Store(_) => Vec::new(),
+            Sink::File { .. } | Sink::Store(..) => Vec::new(),
         }
     }
 
@@ -223,7 +231,7 @@ impl Target {
     /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
     pub fn reserve(&self, len: u64) -> Result<()> {
         match &self.sink {
-            Sink::Stream { .. } | Sink::Store(_) => Ok(()),
+            Sink::Stream { .. } | Sink::Store(..) => Ok(()),
             Sink::File {
                 unfinished, path, ..
             } => {
@@ -259,7 +267,45 @@ impl Target {
                 held[start..start + bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
-            Sink::Store(_) => bail!("its name is that of a Zarr store, which is not one file"),
+            Sink::Store(..) => bail!("its name is that of a Zarr store, which is not one file"),
+        }
+    }
+
+    /// Begins a store, or continues it as `store_run` says; nothing of any other output.
+    ///
+    /// # Errors
+    /// Another run that writes the store, and a folder in its place that is not an unfinished store.
+    pub fn begin_store(&self) -> Result<()> {
+        if let Sink::Store(place, begun) = &self.sink {
+            let origin = Origin::new(&self.store_run, self.store_input.as_deref());
+            let store = UnfinishedStore::begin(place.clone(), &self.store_run, origin.as_ref())?;
+            ensure!(
+                begun.set(Box::new(store)).is_ok(),
+                "internal error: a store is begun twice"
+            );
+        }
+        Ok(())
+    }
+
+    /// The store, after `begin_store`.
+    ///
+    /// # Errors
+    /// A target that is not a store.
+    pub fn store(&self) -> Result<&UnfinishedStore> {
+        match &self.sink {
+            Sink::Store(_, begun) => {
+                let store = begun.get().map(Box::as_ref);
+                store.context("internal error: no store is begun")
+            }
+            _ => bail!("a Zarr store is a folder whose name must end in .zarr"),
+        }
+    }
+
+    /// Whether another run completes the output and gives it its name: that of another task.
+    pub fn is_completed_by_another(&self) -> bool {
+        match &self.sink {
+            Sink::Store(_, begun) => begun.get().is_some_and(|store| !store.is_complete()),
+            _ => false,
         }
     }
 
@@ -269,14 +315,22 @@ impl Target {
     /// # Errors
     /// A target that is not a store, and a file that cannot be written.
     pub fn write_member(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let Sink::Store(store) = &self.sink else {
-            bail!("a Zarr store is a folder whose name must end in .zarr");
-        };
+        let store = self.store()?;
         let write = || store.write(Path::new(name), bytes, self.sync);
         self.traffic
             .count(bytes.len(), write)
             .map_err(plain)
             .with_context(|| name.to_owned())
+    }
+
+    /// As `write_member`, for a file of a page, which is recorded as finished.
+    ///
+    /// # Errors
+    /// As `write_member`.
+    pub fn write_page_member(&self, page: usize, name: &str, bytes: &[u8]) -> Result<()> {
+        self.write_member(name, bytes)?;
+        let added = self.store()?.record().add_file(page, name, bytes);
+        added.map_err(plain).context("cannot record it")
     }
 
     /// Writes parts one after the other from `offset` on, as `write_at` does.
@@ -335,7 +389,7 @@ impl Target {
                     .map_err(|_| anyhow::anyhow!("another thread failed"))?;
                 Sha256::of_bytes(&bytes)
             }
-            Sink::Store(_) => return Ok(None),
+            Sink::Store(..) => return Ok(None),
         };
         Ok(Some(digest))
     }
@@ -348,7 +402,7 @@ impl Target {
 
     /// As `commit`, but first calls `announce` with the identity of the file or store that is about to get its name,
     /// and stops if it returns an error. Streams are not announced, because they cannot be recognised
-    /// later.
+    /// later, and neither is a store that another task completes.
     pub fn commit_announced(
         self,
         len: u64,
@@ -358,6 +412,7 @@ impl Target {
             sink,
             sync,
             traffic,
+            ..
         } = self;
         match sink {
             Sink::File {
@@ -406,9 +461,14 @@ impl Target {
                     })
                     .map_err(plain)?;
             }
-            Sink::Store(store) => {
-                announce(store.identity().map_err(plain)?)?;
-                store.name(sync)?;
+            Sink::Store(_, begun) => {
+                let store = begun
+                    .into_inner()
+                    .context("internal error: no store is begun")?;
+                if store.is_complete() {
+                    announce(store.close_record().map_err(plain)?)?;
+                    store.name(sync)?;
+                }
             }
         }
         Ok(traffic)

@@ -1,6 +1,10 @@
 //! A Zarr store that is being written: the folder `NAME.partial` beside the place of the store, which is renamed to `NAME` when
 //! it is complete. An error, and a signal, remove it. A run that is killed leaves it, without its lock; the next run that
-//! writes the same store removes it.
+//! writes the same store removes it, or with `--resume` continues it (`store_record`).
+//!
+//! Several tasks share the folder and its lock. The task that finishes last holds the lock alone, and gives the store its name.
+
+mod partial;
 
 use super::durable::parent;
 use super::fault::{self, Kind};
@@ -8,73 +12,113 @@ use super::held::Folder;
 use super::identity::Identity;
 use super::reason::{exists, is_absence, plain};
 use super::store::DESCRIPTIONS;
+use super::store_record::{Origin, PageRanges, Record, StoreRun, StoreTask};
 use super::system::FileKind;
-use super::unfinished::{Temporary, close, not_ending};
-use anyhow::{Context, Result, bail, ensure};
+use super::unfinished::{close, not_ending};
+use anyhow::{Result, bail, ensure};
+use partial::{Partial, join};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::TryLockError;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a run may take from the creation of its folder to the lock.
-const START: Duration = Duration::from_secs(10);
+/// Where a store will be.
+#[derive(Clone, Debug)]
+pub struct StorePlace {
+    /// The folder that it will be in.
+    parent: Folder,
+    /// Its name there.
+    name: OsString,
+    /// Whether it may replace another store.
+    overwrite: bool,
+}
 
 /// A store that has no final name yet.
 #[derive(Debug)]
 pub struct UnfinishedStore {
-    /// The folder that the store will be in, and its name there.
-    parent: Folder,
-    name: OsString,
-    partial: Temporary,
-    /// The folder with the name `partial`.
-    folder: Folder,
-    overwrite: bool,
-    /// The same, opened for reading; it holds the lock.
-    opened: File,
+    place: StorePlace,
+    partial: Partial,
+    /// What is finished.
+    record: Record,
+    task: StoreTask,
+    /// Whether the store is complete, and this run the only one that writes it.
+    is_complete: AtomicBool,
+}
+
+impl StorePlace {
+    /// A place for a store called `name` in the folder `parent`.
+    ///
+    /// # Errors
+    /// A store that exists, unless `overwrite`, and anything else of that name.
+    pub fn new(parent: Folder, name: OsString, overwrite: bool) -> Result<StorePlace> {
+        check_replaceable(&parent, &name, overwrite)?;
+        Ok(StorePlace {
+            parent,
+            name,
+            overwrite,
+        })
+    }
+
+    fn partial_name(&self) -> OsString {
+        let mut name = self.name.clone();
+        name.push(".partial");
+        name
+    }
 }
 
 impl UnfinishedStore {
-    /// Prepares a store called `name` in the folder `parent`, without touching an existing one.
+    /// Begins a store, or continues what another run has begun, without touching a complete one. `origin` is what the store is
+    /// made of, if that is known.
     ///
     /// # Errors
-    /// A store that exists, unless `overwrite`; anything else of that name; and another run that writes this store.
-    pub fn create(parent: Folder, name: OsString, overwrite: bool) -> Result<UnfinishedStore> {
-        check_replaceable(&parent, &name, overwrite)?;
-        let mut partial_name = name.clone();
-        partial_name.push(".partial");
-        let partial = match Temporary::folder(&parent, &partial_name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                remove_leftover(&parent, &partial_name)?;
-                Temporary::folder(&parent, &partial_name)
+    /// Another run that writes this store, and a folder that is not an unfinished store.
+    pub fn begin(
+        place: StorePlace,
+        run: &StoreRun,
+        origin: Option<&Origin>,
+    ) -> Result<UnfinishedStore> {
+        let (partial, record) = match origin {
+            Some(origin) if run.resume => join(&place, origin, run.task)?,
+            _ => {
+                ensure!(
+                    run.task.count == 1,
+                    "several tasks cannot write it, because its input is a stream or a Zarr store: remove --shard"
+                );
+                let partial = Partial::create(&place)?;
+                let record = match origin {
+                    Some(origin) => Record::open(&partial.folder, origin, run.task)?,
+                    None => Record::none(),
+                };
+                (partial, record)
             }
-            other => other,
         };
-        let partial = partial.map_err(plain)?;
-        let folder = parent.below(Path::new(&partial_name)).map_err(plain)?;
-        let opened = folder.open_itself().map_err(plain)?;
-        // File systems without locks do without.
-        let _ = opened.try_lock();
         Ok(UnfinishedStore {
-            parent,
-            name,
+            place,
             partial,
-            folder,
-            overwrite,
-            opened,
+            record,
+            task: run.task,
+            is_complete: AtomicBool::new(false),
         })
+    }
+
+    /// What is finished.
+    pub fn record(&self) -> &Record {
+        &self.record
     }
 
     /// Writes a file of the store, which replaces one of that name; with `sync`, its bytes are on the disk when this returns.
     /// Many threads may write different files.
     pub fn write(&self, member: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
+        let Partial { folder, .. } = &self.partial;
         let mut file = {
             let _not_ending = not_ending();
             let names = member.parent().unwrap_or(Path::new(""));
-            let folder = self.folder.make_below(names, false)?;
+            let folder = folder.make_below(names, false)?;
             folder.create(member.file_name().unwrap_or_default())?
         };
-        let path = self.folder.path().join(member);
+        let path = folder.path().join(member);
         fault::point(Kind::Write, &path)?;
         file.write_all(bytes)?;
         if sync {
@@ -84,28 +128,74 @@ impl UnfinishedStore {
         close(file, &path)
     }
 
-    /// The identity of the complete store's folder, which changes when a file is added to it or removed from it.
-    pub fn identity(&self) -> io::Result<Identity> {
-        fault::point(Kind::Stat, self.folder.path())?;
-        Ok(Identity::from(&self.opened.metadata()?))
+    /// Called when all pages of this run are finished. If the other tasks have finished theirs, nobody else writes the store from
+    /// now on, and this returns the ranges of all pages; otherwise another task completes the store.
+    ///
+    /// # Errors
+    /// Files of another task that are damaged.
+    pub fn complete(&self, pages: usize) -> Result<Option<BTreeMap<usize, PageRanges>>> {
+        let ranges = match self.task.count {
+            1 => Some(self.record.pages()),
+            _ => self.complete_for_all(pages)?,
+        };
+        self.is_complete.store(ranges.is_some(), Ordering::Relaxed);
+        Ok(ranges)
+    }
+
+    /// As `complete`, for one of several tasks.
+    fn complete_for_all(&self, pages: usize) -> Result<Option<BTreeMap<usize, PageRanges>>> {
+        let ranges = self.record.pages_of_all().map_err(plain)?;
+        if ranges.len() < pages {
+            return Ok(None);
+        }
+        // Each task gives its share of the lock back before it asks for all of it, so one of those that end at the same time
+        // gets it.
+        let Partial { opened, folder, .. } = &self.partial;
+        let _ = opened.unlock();
+        let is_shared = matches!(opened.try_lock(), Err(TryLockError::WouldBlock));
+        let parent = &self.place.parent;
+        if is_shared || !self.partial.has_its_name(parent).map_err(plain)? {
+            return Ok(None);
+        }
+        self.record.check_others(folder)?;
+        Ok(Some(ranges))
+    }
+
+    /// Whether the store is complete, and this run gives it its name.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
+    }
+
+    /// Removes the record, and returns the identity of the complete store's folder, which changes when a file is added to it or
+    /// removed from it. What a run leaves that is killed between this and `name` is written again.
+    pub fn close_record(&self) -> io::Result<Identity> {
+        let Partial { folder, opened, .. } = &self.partial;
+        self.record.remove(folder)?;
+        fault::point(Kind::Stat, folder.path())?;
+        Ok(Identity::from(&opened.metadata()?))
     }
 
     /// Gives the complete store its name. With `sync`, all names are on the disk when this returns.
     ///
     /// # Errors
     /// Something else that has the name by now.
-    pub fn name(self, sync: bool) -> Result<()> {
+    pub fn name(mut self, sync: bool) -> Result<()> {
         if sync {
-            sync_folders(&self.folder).map_err(plain)?;
+            sync_folders(&self.partial.folder).map_err(plain)?;
         }
-        let replaces = check_replaceable(&self.parent, &self.name, self.overwrite)?;
-        let parent = self.parent.clone();
-        if replaces {
+        let StorePlace {
+            parent,
+            name,
+            overwrite,
+        } = self.place.clone();
+        if check_replaceable(&parent, &name, overwrite)? {
             self.replace().map_err(plain)?;
         } else {
-            let renamed = parent.rename_folder_new(self.partial.name(), &self.name);
+            let renamed = parent.rename_folder_new(&self.partial.name, &name);
             renamed.map_err(plain)?;
-            self.partial.forget();
+        }
+        if let Some(temporary) = self.partial.temporary.take() {
+            temporary.forget();
         }
         if sync {
             parent.sync().map_err(plain)?;
@@ -114,13 +204,15 @@ impl UnfinishedStore {
     }
 
     /// Takes the place of the old store, which is then removed. What cannot be removed remains: the new store is complete.
-    fn replace(self) -> io::Result<()> {
-        let (parent, partial, name) = (&self.parent, self.partial.name(), &self.name);
+    fn replace(&self) -> io::Result<()> {
+        let StorePlace { parent, name, .. } = &self.place;
+        let partial = &self.partial.name;
         if parent.exchange(partial, name)? {
-            // The old store has the temporary name now, and is removed with it.
+            // The old store has the temporary name now.
+            let _ = parent.remove_folder(partial);
             return Ok(());
         }
-        let mut aside = self.name.clone();
+        let mut aside = name.clone();
         aside.push(".replaced");
         parent.rename_folder_new(name, &aside)?;
         if let Err(error) = parent.rename_folder_new(partial, name) {
@@ -128,8 +220,20 @@ impl UnfinishedStore {
             return Err(error);
         }
         let _ = parent.remove_folder(&aside);
-        self.partial.forget();
         Ok(())
+    }
+}
+
+impl Drop for UnfinishedStore {
+    /// A folder that is kept is removed if nothing in it is finished.
+    fn drop(&mut self) {
+        let Partial {
+            name, temporary, ..
+        } = &self.partial;
+        let is_kept = temporary.is_none() && self.task.count == 1;
+        if is_kept && !self.is_complete() && self.record.is_empty() {
+            let _ = self.place.parent.remove_folder(name);
+        }
     }
 }
 
@@ -180,34 +284,6 @@ fn is_store(folder: &Folder) -> io::Result<bool> {
         }
     }
     Ok(false)
-}
-
-/// Removes the unfinished store that a killed run left.
-///
-/// # Errors
-/// An unfinished store that a run is writing, and anything else of that name.
-fn remove_leftover(parent: &Folder, name: &OsStr) -> Result<()> {
-    let check = || -> Result<()> {
-        let folder = parent.below(Path::new(name)).map_err(plain)?;
-        let itself = folder.open_itself().map_err(plain)?;
-        itself
-            .try_lock()
-            .ok()
-            .context("another run is writing it")?;
-        let is_empty = folder.entries().map_err(plain)?.next().is_none();
-        if is_empty {
-            let changed = itself.metadata().and_then(|about| about.modified());
-            let age = changed.map_err(plain)?.elapsed().unwrap_or_default();
-            ensure!(age > START, "another run has just begun to write it");
-        } else {
-            ensure!(
-                is_store(&folder).map_err(plain)?,
-                "it is not an unfinished Zarr store: remove it, or give another name"
-            );
-        }
-        parent.remove_folder(name).map_err(plain)
-    };
-    check().with_context(|| name.to_string_lossy().into_owned())
 }
 
 /// Waits until the names in a folder, and in all folders in it, are on the disk.

@@ -19,6 +19,7 @@ pub fn destination(path: &Path) -> Destination {
         auto_orient: false,
         fit: None,
         low_memory: false,
+        store: Default::default(),
     }
 }
 

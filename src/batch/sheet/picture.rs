@@ -8,6 +8,7 @@ use crate::image::metadata::Metadata;
 use crate::image::{Depth, Image};
 use crate::ops::normalize::Preview;
 use crate::ops::{Operation, Verb};
+use crate::os::StoreRun;
 use anyhow::{Context, Result, anyhow};
 use std::path::Path;
 
@@ -44,6 +45,7 @@ pub fn picture(path: &Path, image: Image, metadata: Metadata, reading: &Reading)
         auto_orient: false,
         fit: Some(PICTURE.parse().map_err(|error: String| anyhow!(error))?),
         low_memory: false,
+        store: StoreRun::default(),
     };
     let preview = Preview::default().operation();
     let ops: [&dyn Operation; 1] = [&*preview];

@@ -13,7 +13,7 @@ use crate::ops::combine::Combine;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
 use crate::os::system::ends_with_separator;
-use crate::os::{Source, console, is_folder_of_files};
+use crate::os::{Source, StoreRun, console, is_folder_of_files};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 
@@ -101,6 +101,7 @@ fn destination(
         auto_orient: files.auto_orient,
         fit: files.fit,
         low_memory: false,
+        store: StoreRun::default(),
     })
 }
 

@@ -23,10 +23,10 @@ use crate::gpu::Choice;
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::ops::set_range::SetRange;
-use crate::os::Source;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
+use crate::os::{Source, StoreRun};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
 
@@ -287,6 +287,7 @@ pub(super) fn destination(
         auto_orient: files.auto_orient,
         fit: files.fit,
         low_memory: files.low_memory,
+        store: StoreRun::default(),
     }
 }
 
@@ -315,7 +316,10 @@ pub(super) fn convert(
     let across = matches!(range, Range::Across);
     let job = Job::new(ops, across, range_file.is_some(), files, common)?;
     let batch = &files.batch;
-    let mut destination = destination(ops, asked, files, common);
+    let mut destination = Destination {
+        store: asked.store_run(&job, files, common),
+        ..destination(ops, asked, files, common)
+    };
     if files.stack {
         return stack(ops, asked, destination, common, batch.verbosity.quiet);
     }

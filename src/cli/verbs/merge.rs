@@ -8,6 +8,7 @@ use crate::batch::output_paths;
 use crate::batch::project::Partial;
 use crate::engine::Destination;
 use crate::formats::format;
+use crate::os::StoreRun;
 use crate::os::console;
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
@@ -64,6 +65,7 @@ fn projections(
         auto_orient: false,
         fit: None,
         low_memory: false,
+        store: StoreRun::default(),
     };
     let target = to.create()?;
     let mut all = Partial::read(first)?;

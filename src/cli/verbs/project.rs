@@ -15,7 +15,7 @@ use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
 use crate::os::system::ends_with_separator;
-use crate::os::{Target, is_folder_of_files, make_folder, parent};
+use crate::os::{StoreRun, Target, is_folder_of_files, make_folder, parent};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -196,5 +196,6 @@ fn destination(
         auto_orient: false,
         fit: files.fit,
         low_memory: false,
+        store: StoreRun::default(),
     })
 }

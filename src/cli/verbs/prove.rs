@@ -170,6 +170,7 @@ fn derive(
             naming: naming(folder, format),
             format,
             reads: Vec::new(),
+            task: None,
         };
         batch::derive(
             ops,
@@ -296,6 +297,7 @@ fn conversion(inputs: &[PathBuf], folder: &Path, format: Option<&'static Format>
         naming: naming(folder, format),
         format,
         reads: Vec::new(),
+        task: None,
     }
 }
 

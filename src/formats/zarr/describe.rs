@@ -109,10 +109,13 @@ impl NewImage {
     }
 
     /// Adds the smallest and the largest sample of each channel of a page.
-    pub fn add_ranges(&mut self, page: usize, ranges: &[MinMax<u64>]) {
-        for (channel, range) in ranges.iter().enumerate() {
+    pub fn add_ranges(&mut self, page: usize, ranges: &[[u64; 2]]) {
+        let ranges = ranges.iter().take(self.full().channels);
+        for (channel, &[min, max]) in ranges.enumerate() {
             let place = self.place(Axis::C, page, channel);
-            self.ranges[place] = self.ranges[place].merge(*range);
+            if let Some(range) = self.ranges.get_mut(place) {
+                *range = range.merge(MinMax { min, max });
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use crate::image::number::{FINITE, FINITE64};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::MinMax;
 use crate::ops::area_mean::Reduction;
-use crate::os::Target;
+use crate::os::{Target, plain};
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -71,6 +71,7 @@ impl<'a> ZarrEncoder<'a> {
         pages: &[PageSurvey],
     ) -> Result<ZarrEncoder<'a>> {
         options.check()?;
+        target.begin_store()?;
         let first = pages.first().context("an image without pages")?.shape;
         let other = pages.iter().position(|page| page.shape != first);
         if let Some(index) = other {
@@ -85,6 +86,42 @@ impl<'a> ZarrEncoder<'a> {
             levels: Vec::new(),
             length: AtomicU64::new(0),
         })
+    }
+
+    /// Begins the next page, whose files are then written or skipped.
+    fn begin_page(&mut self, shape: &Shape, metadata: &Metadata) -> Result<&NewImage> {
+        if self.image.is_none() {
+            let levels = pyramid::levels(*shape, &self.options);
+            let image = NewImage::new(self.pages, levels, metadata);
+            // First of all, so that what a killed run leaves can be recognised.
+            self.write_descriptions(&image)?;
+            self.image = Some(image);
+        }
+        let image = self.image.as_ref().context("an image without a page")?;
+        check_shape(self.begun, shape, image.full())?;
+        ensure!(
+            metadata.signed == image.values.signed,
+            "all pages of an OME-Zarr have one type, but page {} is not {}",
+            self.begun + 1,
+            image.values
+        );
+        self.begun += 1;
+        Ok(image)
+    }
+
+    /// Completes the store after its last page, unless another task does it.
+    fn end_page(&mut self) -> Result<()> {
+        if self.begun < self.pages {
+            return Ok(());
+        }
+        let Some(ranges) = self.target.store()?.complete(self.pages)? else {
+            return Ok(());
+        };
+        let mut image = self.image.take().context("an image without a page")?;
+        for (page, ranges) in ranges {
+            image.add_ranges(page, &ranges);
+        }
+        self.write_descriptions(&image)
     }
 
     fn write_descriptions(&self, image: &NewImage) -> Result<()> {
@@ -122,39 +159,21 @@ impl Encoder for ZarrEncoder<'_> {
     }
 
     fn begin(&mut self, shape: &Shape, metadata: &Metadata, _trial: &[Image]) -> Result<()> {
-        let image = match self.image.take() {
-            Some(image) => image,
-            None => {
-                let levels = pyramid::levels(*shape, &self.options);
-                let image = NewImage::new(self.pages, levels, metadata);
-                // First of all, so that what a killed run leaves can be recognised.
-                self.write_descriptions(&image)?;
-                image
-            }
-        };
-        check_shape(self.begun, shape, image.full())?;
-        ensure!(
-            metadata.signed == image.values.signed,
-            "all pages of an OME-Zarr have one type, but page {} is not {}",
-            self.begun + 1,
-            image.values
-        );
+        let image = self.begin_page(shape, metadata)?;
         let levels = image.levels().iter();
         let levels = levels.map(|level| OpenLevel::new(level.clone(), *shape));
-        self.levels = levels.collect();
-        if let Some(last) = self.levels.last_mut().filter(|_| image.has_ranges()) {
+        let mut levels: Vec<OpenLevel> = levels.collect();
+        if let Some(last) = levels.last_mut().filter(|_| image.has_ranges()) {
             last.ranges = vec![MinMax::NONE; shape.channels];
         }
-        self.image = Some(image);
-        self.begun += 1;
+        self.levels = levels;
         Ok(())
     }
 
     fn band(&mut self, band: Cow<Image>) -> Result<()> {
-        let mut image = self.image.take().context("a band of no page")?;
         let files = PageFiles {
             target: self.target,
-            image: &image,
+            image: self.image.as_ref().context("a band of no page")?,
             compression: self.options.compression,
             page: self.begun - 1,
             length: &self.length,
@@ -162,13 +181,23 @@ impl Encoder for ZarrEncoder<'_> {
         let levels = self.levels.par_iter_mut();
         levels.try_for_each(|level| level.add(&band, files))?;
         if let Some(last) = self.levels.pop_if(|last| last.is_complete()) {
-            image.add_ranges(self.begun - 1, &last.ranges);
-            if self.begun == self.pages && image.has_ranges() {
-                self.write_descriptions(&image)?;
-            }
+            let ranges = last.ranges.iter().map(|range| [range.min, range.max]);
+            let record = self.target.store()?.record();
+            let added = record.add_page(self.begun - 1, ranges.collect());
+            added.map_err(plain).context("cannot record a page")?;
+            self.end_page()?;
         }
-        self.image = Some(image);
         Ok(())
+    }
+
+    fn skips_page(&self) -> bool {
+        let store = self.target.store();
+        store.is_ok_and(|store| store.record().skips(self.begun, self.pages))
+    }
+
+    fn skip(&mut self, shape: &Shape, metadata: &Metadata) -> Result<()> {
+        self.begin_page(shape, metadata)?;
+        self.end_page()
     }
 
     fn length(&self) -> u64 {
@@ -248,8 +277,7 @@ impl OpenLevel {
                 encoding: files.image.encoding(),
                 compression: files.compression,
             };
-            let file = plane.file(left)?;
-            files.write(&plane, left, &file)
+            files.write(&plane, left)
         })
     }
 
@@ -353,13 +381,18 @@ impl Plane<'_> {
 }
 
 impl PageFiles<'_> {
-    fn write(&self, plane: &Plane, left: usize, file: &[u8]) -> Result<()> {
+    /// Writes the file of a plane whose first column is `left`, unless an earlier run has finished it.
+    fn write(&self, plane: &Plane, left: usize) -> Result<()> {
         let [height, width] = plane.level.file();
         let place = [plane.band.rows.start / height, left / width];
         let name = self
             .image
             .file_name(plane.level, self.page, plane.channel, place);
-        self.target.write_member(&name, file)?;
+        if self.target.store()?.record().has_file(&name) {
+            return Ok(());
+        }
+        let file = plane.file(left)?;
+        self.target.write_page_member(self.page, &name, &file)?;
         self.length.fetch_add(file.len() as u64, Ordering::Relaxed);
         Ok(())
     }

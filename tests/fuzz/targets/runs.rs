@@ -66,6 +66,7 @@ fuzz_target!(init: seeds::write(seeds::of_runs), |input: &[u8]| {
             auto_orient: bit(2),
             fit: bit(3).then(|| "3".parse().expect("a number")),
             low_memory: bit(4),
+            store: Default::default(),
         };
         let reading = Reading {
             max_pixels: PIXELS,
