@@ -1,6 +1,7 @@
 //! Every JSON that is printed or written, against the schemas in `docs/schemas`; and the document,
 //! `docs/SCHEMAS.md`, against both.
 
+use crate::support::axes::{HYPERSTACK, file};
 use crate::support::batch::{JOURNAL, pgm};
 use crate::support::schema::faults;
 use crate::support::stacks::stack;
@@ -32,8 +33,13 @@ const SCHEMAS: [&str; 12] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 14] = [
+const OPTIONAL: [(&str, &str); 19] = [
     ("verify", "page"),
+    ("journal", "axes"),
+    ("journal", "fit"),
+    ("journal", "level"),
+    ("journal", "raw_type"),
+    ("journal", "zarr"),
     ("journal", "damaged"),
     ("journal", "follow"),
     ("journal", "samples"),
@@ -226,7 +232,17 @@ fn printed() -> Vec<(&'static str, Value)> {
             .into_iter()
             .map(|line| ("report", line)),
     );
-    for folder in ["out", "out2", "out3", "out5"] {
+    fs::create_dir(root.join("stacks")).expect("folder");
+    fs::write(root.join("stacks/s.tif"), file(12, HYPERSTACK)).expect("file");
+    for line in [
+        "rotate 180 stacks out7 --format zarr --zarr-levels 2 --fit 2 --raw-type be -q",
+        "rotate 180 out7 out8 --format tiff --level 1 -q",
+        "rotate 180 stacks out9 --format pnm --axes C=1,Z=2,T=1 -q",
+    ] {
+        let run = run(root, &line.split(' ').collect::<Vec<_>>(), &[]);
+        assert_eq!(run.code, 0, "{line}: {}", run.stderr);
+    }
+    for folder in ["out", "out2", "out3", "out5", "out7", "out8", "out9"] {
         let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");
         all.extend(objects(&journal).into_iter().map(|line| ("journal", line)));
     }
