@@ -200,6 +200,21 @@ case="a job that Slurm refuses"
 [[ $(grep -c failed "$work/told") == 1 ]] || wrong "the jobs after it are submitted too: $(cat "$work/told")"
 rm -r "$work/out"
 
+case="one Zarr store"
+store="convert -q $work/stack.tif $work/out.zarr --zarr-chunk 16"
+"$gpuimg" convert -q --stack "$work/in" "$work/stack.tif"
+"$gpuimg" convert -q "$work/stack.tif" "$work/one.zarr" --zarr-chunk 16
+# Task 2 is killed while it writes its third file.
+echo "GPUIMG_FAULT=write:/c/:3=stop $gpuimg \"\$@\" & sleep 2; kill -9 \$!; exit 1" > "$work/once-convert"
+last=$(sbatch --parsable --array=1-4 --output=/dev/null --wrap "$work/gpuimg $store --shard auto")
+finish
+[[ $(ends "$last") == "COMPLETED 0 COMPLETED 0 COMPLETED 0 FAILED 1 " && ! -e $work/out.zarr ]] || wrong "$(ends "$last")"
+last=$(sbatch --parsable --output=/dev/null --wrap "$gpuimg $store --shard 2/4")
+finish
+[[ $(ends "$last") == "COMPLETED 0 " && ! -e $work/out.zarr.partial ]] || wrong "$(ends "$last")"
+diff -r "$work/one.zarr" "$work/out.zarr" > "$work/diff" || wrong "another store than one machine's: $(head -3 "$work/diff")"
+echo "Slurm: four tasks write one Zarr store, one of them killed and submitted again; the same bytes as one machine's"
+
 case="a strange path"
 strange=$work/$'out %A 100%j\n "$x" %%\n'
 mv "$work/in" "$strange in"
