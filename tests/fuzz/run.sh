@@ -11,7 +11,7 @@ cd "$(dirname "$0")"
 seconds=${1:-30}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(decode_png decode_tiff decode_pnm decode_formats decode_raw runs roundtrip_png roundtrip_tiff)
+[ ${#targets[@]} -gt 0 ] || targets=(decode_png decode_tiff decode_pnm decode_formats decode_raw decode_zarr runs roundtrip_png roundtrip_tiff)
 
 # The sanitizers are behind a nightly flag; the stable compiler has them too.
 export RUSTC_BOOTSTRAP=1

@@ -7,6 +7,7 @@ pub mod opinion;
 pub mod random;
 pub mod recipe;
 pub mod seeds;
+pub mod store;
 
 #[path = "../../support/dicom.rs"]
 pub mod dicom_files;

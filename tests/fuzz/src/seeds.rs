@@ -4,9 +4,11 @@
 mod formats;
 mod layouts;
 mod runs;
+mod zarr;
 
 pub use formats::{of_formats, of_raw};
 pub use runs::of_runs;
+pub use zarr::of_zarr;
 
 use crate::png_files::{self, Plain};
 use crate::recipe::{self, written};
