@@ -39,6 +39,7 @@ pub mod pam;
 pub mod pfm;
 pub mod png;
 pub mod pnm;
+mod pyramid;
 mod raster;
 pub(crate) mod raw;
 mod reader;

@@ -11,11 +11,12 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from fractions import Fraction
 
 import numpy as np
 import tifffile
 import zarr
+
+from area_means import halved, is_same, mean
 
 try:
     from ome_zarr_models.v05 import Image as Model
@@ -53,33 +54,6 @@ def samples(shape, kind):
     return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
-def weights(old, new):
-    """The part of each old pixel that each new pixel covers, in steps of 1 / new of an old pixel."""
-    table = np.zeros((new, old), np.int64)
-    for i in range(new):
-        for x in range(i * old // new, -(-(i + 1) * old // new)):
-            table[i, x] = min((x + 1) * new, (i + 1) * old) - max(x * new, i * old)
-    return table
-
-
-def mean(image, shape):
-    """The mean of the area that each pixel of a smaller image covers: of integers exact, and rounded half up."""
-    down, across = (weights(old, new) for old, new in zip(image.shape[-2:], shape))
-    whole = image.shape[-2] * image.shape[-1]
-    if image.dtype.kind == "f":
-        means = down @ np.nan_to_num(image.astype(np.float64)) @ across.T / whole
-        return np.where(down @ np.isnan(image) @ across.T > 0, np.nan, means).astype(image.dtype)
-    # Integers of 32 bits times the weights exceed 64 bits: their halves are summed separately.
-    wide = image.astype(np.int64)
-    high, low = (down @ part @ across.T for part in (wide >> 16, wide & 0xFFFF))
-    flat = [(2 * ((int(h) << 16) + int(l)) + whole) // (2 * whole) for h, l in zip(high.flat, low.flat)]
-    return np.array(flat, image.dtype).reshape(high.shape)
-
-
-def halved(side, level):
-    return max(1, int(Fraction(side, 2**level) + Fraction(1, 2)))
-
-
 def compare(store, image, what):
     """Compares all levels of a store with an image whose last axes are y and x, and checks the metadata of OME-NGFF 0.5."""
     group = zarr.open_group(store, mode="r", zarr_format=3)
@@ -106,14 +80,7 @@ def compare(store, image, what):
             expected = np.stack(planes).reshape(*image.shape[:-2], *shape)
         stored = array[:]
         check("shapes", stored.shape == expected.shape, (what, level, stored.shape, expected.shape))
-        if image.dtype.kind == "f":
-            # Sums of 64 bits differ in their last bits with the order of the terms.
-            scale = np.nanmax(np.abs(image), initial=0)
-            tolerance = scale * (1e-6 if image.dtype == np.float32 else 1e-13)
-            same = np.allclose(stored, expected, rtol=0, atol=tolerance, equal_nan=True) if level else np.array_equal(stored, expected, equal_nan=True)
-        else:
-            same = np.array_equal(stored, expected)
-        check("samples", same, (what, level))
+        check("samples", is_same(stored, expected, level), (what, level))
         scale, *translation = dataset["coordinateTransformations"]
         check("scales", scale["type"] == "scale" and len(scale["scale"]) == image.ndim, (what, level))
         full = full or scale["scale"]

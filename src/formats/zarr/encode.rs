@@ -1,24 +1,20 @@
-//! Writes OME-Zarr 0.5: all levels of a pyramid in one pass over the pages, in bands of rows.
-//!
-//! A level keeps the rows that do not fill a row of files yet; nothing else of a page stays in memory. Each further level is
-//! the mean of the full size (`ops::area_mean`), not of the level before.
+//! Writes OME-Zarr 0.5: all levels of a pyramid in one pass over the pages, in bands of rows (`formats::pyramid`).
 
 use super::codecs;
 use super::describe::NewImage;
 use super::options::{Compression, Options, ZSTD_LEVEL};
 use super::pyramid::{self, Level};
 use crate::formats::format::{Bands, Encoder, PageSurvey};
+use crate::formats::pyramid::{LevelRows, TileRow};
 use crate::formats::raw::SampleEncoding;
 use crate::image::metadata::Metadata;
 use crate::image::number::{FINITE, FINITE64};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::MinMax;
-use crate::ops::area_mean::Reduction;
 use crate::os::{Target, plain};
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes the pages of an image.
@@ -40,12 +36,8 @@ pub struct ZarrEncoder<'a> {
 /// A level of the page that was begun.
 struct OpenLevel {
     level: Level,
-    /// Makes its rows from those of the page; `None` for the full size.
-    reduction: Option<Reduction>,
-    /// The first row of the next row of files.
-    top: usize,
-    /// Samples of rows after `top`, as in memory, which do not fill the row of files yet.
-    rows: Vec<u8>,
+    /// Its rows; a tile is a file.
+    rows: LevelRows,
     /// The smallest and the largest sample of each channel of a pixel, of the last level; empty if nobody needs them.
     ranges: Vec<MinMax<u64>>,
 }
@@ -180,7 +172,7 @@ impl Encoder for ZarrEncoder<'_> {
         };
         let levels = self.levels.par_iter_mut();
         levels.try_for_each(|level| level.add(&band, files))?;
-        if let Some(last) = self.levels.pop_if(|last| last.is_complete()) {
+        if let Some(last) = self.levels.pop_if(|last| last.rows.is_complete()) {
             let ranges = last.ranges.iter().map(|range| [range.min, range.max]);
             let record = self.target.store()?.record();
             let added = record.add_page(self.begun - 1, ranges.collect());
@@ -207,84 +199,45 @@ impl Encoder for ZarrEncoder<'_> {
 
 impl OpenLevel {
     fn new(level: Level, page: Shape) -> OpenLevel {
-        let is_smaller = level.shape != page;
         OpenLevel {
-            reduction: is_smaller.then(|| Reduction::new(page, level.shape)),
+            rows: LevelRows::new(page, level.shape, level.file()[0]),
             level,
-            top: 0,
-            rows: Vec::new(),
             ranges: Vec::new(),
         }
     }
 
-    /// Whether all its rows have been written.
-    fn is_complete(&self) -> bool {
-        self.top == self.level.shape.height
-    }
-
-    /// Adds the next rows of the page.
+    /// Adds the next rows of the page, and writes the files that are complete.
     fn add(&mut self, band: &Image, files: PageFiles) -> Result<()> {
-        let rows = match &mut self.reduction {
-            None => Cow::Borrowed(band.samples()),
-            Some(reduction) => Cow::Owned(reduction.add(band)),
-        };
+        let rows = self.rows.reduce(band);
         for (channel, range) in self.ranges.iter_mut().enumerate() {
             *range = range.merge(channel_range(&rows, channel, &self.level.shape));
         }
-        self.add_rows(rows.as_bytes(), files)
+        let level = &self.level;
+        let write = |bands: &[TileRow]| write_files(level, bands, files);
+        self.rows.add(rows.as_bytes(), write)
     }
+}
 
-    /// Adds the next rows of the level, and writes the files that are complete.
-    fn add_rows(&mut self, rows: &[u8], files: PageFiles) -> Result<()> {
-        let row_bytes = self.level.shape.row() * self.level.shape.depth.bytes();
-        if self.rows.len() + rows.len() < self.next_rows().len() * row_bytes {
-            self.rows.extend_from_slice(rows);
-            return Ok(());
-        }
-        let before = std::mem::take(&mut self.rows);
-        let rows = match &before[..] {
-            [] => Cow::Borrowed(rows),
-            before => Cow::Owned([before, rows].concat()),
+/// Writes all files of some rows of files.
+fn write_files(level: &Level, bands: &[TileRow], files: PageFiles) -> Result<()> {
+    let width = level.shape.width;
+    let pieces = bands.iter().flat_map(|band| {
+        let lefts = (0..width).step_by(level.file()[1]);
+        let channels = 0..level.shape.channels;
+        lefts.flat_map(move |left| channels.clone().map(move |channel| (band, left, channel)))
+    });
+    let pieces: Vec<(&TileRow, usize, usize)> = pieces.collect();
+    let pieces = pieces.into_par_iter();
+    pieces.try_for_each(|(band, left, channel)| {
+        let plane = Plane {
+            level,
+            band,
+            channel,
+            encoding: files.image.encoding(),
+            compression: files.compression,
         };
-        let mut rest = &rows[..];
-        let mut bands = Vec::new();
-        while self.top < self.level.shape.height {
-            let next = self.next_rows();
-            let Some((samples, after)) = rest.split_at_checked(next.len() * row_bytes) else {
-                break;
-            };
-            self.top = next.end;
-            bands.push(FileBand {
-                rows: next,
-                samples,
-            });
-            rest = after;
-        }
-        self.rows = rest.to_vec();
-        let width = self.level.shape.width;
-        let pieces = bands.iter().flat_map(|band| {
-            let lefts = (0..width).step_by(self.level.file()[1]);
-            let channels = 0..self.level.shape.channels;
-            lefts.flat_map(move |left| channels.clone().map(move |channel| (band, left, channel)))
-        });
-        let pieces: Vec<(&FileBand, usize, usize)> = pieces.collect();
-        let pieces = pieces.into_par_iter();
-        pieces.try_for_each(|(band, left, channel)| {
-            let plane = Plane {
-                level: &self.level,
-                band,
-                channel,
-                encoding: files.image.encoding(),
-                compression: files.compression,
-            };
-            files.write(&plane, left)
-        })
-    }
-
-    /// The rows of the next row of files; none at the end.
-    fn next_rows(&self) -> Range<usize> {
-        self.top..(self.top + self.level.file()[0]).min(self.level.shape.height)
-    }
+        files.write(&plane, left)
+    })
 }
 
 /// The smallest and the largest finite sample of a channel, in rows of a page of this shape.
@@ -301,18 +254,10 @@ fn channel_range(rows: &Samples, channel: usize, shape: &Shape) -> MinMax<u64> {
     })
 }
 
-/// The rows of a row of files.
-struct FileBand<'a> {
-    /// Their numbers in the page.
-    rows: Range<usize>,
-    /// Their samples, as in memory.
-    samples: &'a [u8],
-}
-
 /// One channel of a row of files.
 struct Plane<'a> {
     level: &'a Level,
-    band: &'a FileBand<'a>,
+    band: &'a TileRow<'a>,
     channel: usize,
     encoding: SampleEncoding,
     compression: Compression,

@@ -1,6 +1,7 @@
 //! The arrays of a new image: its levels, and how each is divided into files and chunks.
 
 use super::options::Options;
+use crate::formats::pyramid;
 use crate::image::Shape;
 
 /// An array of a new image: a level of the pyramid.
@@ -16,20 +17,9 @@ pub struct Level {
     pub shard: Option<[usize; 2]>,
 }
 
-/// The levels of pages of a shape, the full size first. Each has half the rows and columns of the one before, rounded half up,
-/// as the full size divided by a power of two.
+/// The levels of pages of a shape, the full size first.
 pub fn levels(shape: Shape, options: &Options) -> Vec<Level> {
-    let sizes = (0..).map(|level| Shape {
-        width: halved(shape.width, level),
-        height: halved(shape.height, level),
-        ..shape
-    });
-    let is_small = |shape: &Shape| shape.width.max(shape.height) <= options.chunk;
-    let automatic = 1 + sizes
-        .clone()
-        .position(|shape| is_small(&shape))
-        .unwrap_or(0);
-    let sizes = sizes.take(options.levels.unwrap_or(automatic));
+    let shapes = pyramid::shapes(shape, options.levels, options.chunk);
     let level = |(number, shape): (usize, Shape)| {
         let sides = [shape.height, shape.width];
         let chunk = sides.map(|side| side.min(options.chunk));
@@ -43,16 +33,7 @@ pub fn levels(shape: Shape, options: &Options) -> Vec<Level> {
             shard,
         }
     };
-    sizes.enumerate().map(level).collect()
-}
-
-/// A side after it was halved so many times; at least 1.
-fn halved(side: usize, times: u32) -> usize {
-    let twice = side.checked_shr(times.saturating_sub(1)).unwrap_or(0);
-    match times {
-        0 => side,
-        _ => twice.div_ceil(2).max(1),
-    }
+    shapes.into_iter().enumerate().map(level).collect()
 }
 
 impl Level {
@@ -74,39 +55,6 @@ impl Level {
 mod tests {
     use super::*;
     use crate::image::Depth;
-
-    fn sizes(width: usize, height: usize, options: &Options) -> Vec<(usize, usize)> {
-        let shape = Shape {
-            width,
-            height,
-            channels: 1,
-            depth: Depth::Sixteen,
-        };
-        let levels = levels(shape, options);
-        levels
-            .iter()
-            .map(|it| (it.shape.width, it.shape.height))
-            .collect()
-    }
-
-    #[test]
-    fn levels_halve_until_they_are_one_chunk() {
-        let plain = Options::default();
-        assert_eq!(sizes(1, 1, &plain), [(1, 1)]);
-        assert_eq!(sizes(1024, 1024, &plain), [(1024, 1024)]);
-        assert_eq!(sizes(1025, 3, &plain), [(1025, 3), (513, 2)]);
-        assert_eq!(
-            sizes(5000, 1023, &plain),
-            [(5000, 1023), (2500, 512), (1250, 256), (625, 128)]
-        );
-        let some = Options {
-            levels: Some(4),
-            ..plain
-        };
-        assert_eq!(sizes(5, 2, &some), [(5, 2), (3, 1), (1, 1), (1, 1)]);
-        assert_eq!(halved(7, 64), 1);
-        assert_eq!(halved(usize::MAX, 63), 2);
-    }
 
     #[test]
     fn chunks_and_shards_are_not_larger_than_a_level() {
