@@ -110,6 +110,10 @@ pub struct Options {
     #[arg(long, value_name = "COMPRESSION", default_value = "none")]
     pub tiff: tiff::Compression,
 
+    /// How the samples of a TIFF are arranged
+    #[arg(long, value_name = "LAYOUT", default_value = "strips")]
+    pub tiff_layout: tiff::Layout,
+
     /// How --format raw stores samples: the byte order, or packed as a camera does
     #[arg(long, value_name = "TYPE", default_value = "le")]
     pub raw_type: headerless::RawType,

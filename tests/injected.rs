@@ -243,6 +243,10 @@ fn scenarios() -> Vec<Scenario> {
             all.push(scenario(&[("in", &file)], &args));
         }
     }
+    for compression in ["none", "deflate"] {
+        let args = format!("flip vertical a.tif out.tif --tiff-layout cog --tiff {compression}");
+        all.push(scenario(&[("a.tif", &tiff)], &args));
+    }
     for file in [&tiff, &equal] {
         let args = "flip vertical a.tif out.zarr --sync";
         all.push(scenario(&[("a.tif", file)], args));

@@ -36,6 +36,8 @@ mod chain_types;
 mod changed;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
+/// Cloud-optimized TIFF files.
+mod cog;
 /// Grey images that become the channels or the colours of one.
 mod combine;
 /// The command as a user meets it: files, exit statuses, messages.

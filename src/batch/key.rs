@@ -29,6 +29,8 @@ struct Key {
     fit: Option<Fit>,
     png: png::Mode,
     tiff: tiff::Compression,
+    #[serde(skip_serializing_if = "is_default")]
+    tiff_layout: tiff::Layout,
     #[serde(skip_serializing_if = "RawType::is_default")]
     raw_type: RawType,
     quality: jpeg::Quality,
@@ -43,8 +45,8 @@ struct Key {
     raw: Option<String>,
 }
 
-fn is_default(options: &zarr::Options) -> bool {
-    *options == zarr::Options::default()
+fn is_default<T: Default + PartialEq>(option: &T) -> bool {
+    *option == T::default()
 }
 
 fn is_full_size(level: &usize) -> bool {
@@ -96,6 +98,7 @@ impl Job {
                 formats::Options {
                     png,
                     tiff,
+                    tiff_layout,
                     raw_type,
                     quality,
                     zarr,
@@ -128,6 +131,7 @@ impl Job {
             fit: *fit,
             png: *png,
             tiff: *tiff,
+            tiff_layout: *tiff_layout,
             raw_type: *raw_type,
             quality: *quality,
             zarr: *zarr,
@@ -179,7 +183,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 28] = [
+        let options: [&[&str]; 29] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -197,6 +201,7 @@ mod tests {
             &["--nan", "0"],
             &["--png", "small"],
             &["--tiff", "lzw"],
+            &["--tiff-layout", "cog"],
             &["--quality", "75"],
             &["--raw-type", "be"],
             &["--zarr", "none"],

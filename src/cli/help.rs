@@ -57,6 +57,7 @@ const GROUPS: [Group; 7] = [
             ("auto-orient", ""),
             ("png", ""),
             ("tiff", ""),
+            ("tiff-layout", ""),
             ("raw-type", ""),
             ("quality", ""),
             ("zarr", ""),

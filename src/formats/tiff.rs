@@ -7,7 +7,9 @@
 //! crate as a second opinion.
 
 pub(super) mod axes;
+mod block;
 mod coded;
+mod cog;
 mod decode;
 pub(super) mod described;
 mod description;
@@ -24,6 +26,7 @@ mod ifd;
 mod imagej;
 mod implied;
 mod jpeg_image;
+mod layout;
 mod lzw;
 pub(super) mod metadata;
 pub(super) mod neutral;
@@ -42,7 +45,9 @@ mod streams;
 mod unpack;
 mod ycbcr;
 
+pub use cog::CogEncoder;
 pub use encode::{TiffEncoder, encode};
+pub use layout::Layout;
 pub use pack::Compression;
 pub(super) use unpack::unpack_bits;
 
@@ -56,6 +61,7 @@ use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
 use crate::image::{Image, Region, Shape};
 use crate::os::{Source, Target};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+
 use ifd::{Chain, Ifd, tag};
 use implied::ImpliedPages;
 use page::Page;
@@ -114,8 +120,11 @@ fn encoder<'a>(
     options: &Options,
     pages: &[PageSurvey],
 ) -> Result<Box<dyn Encoder + 'a>> {
-    let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
-    Ok(Box::new(encoder))
+    let compression = options.tiff;
+    Ok(match options.tiff_layout {
+        Layout::Strips => Box::new(TiffEncoder::new(target, compression, pages)),
+        Layout::Cog => Box::new(CogEncoder::new(target, compression, pages)?),
+    })
 }
 
 /// Converts the fields that TIFF shares with other formats.

@@ -18,6 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
@@ -309,6 +310,65 @@ impl Target {
         }
     }
 
+    /// An empty file for parts of this output whose places are not known yet. It is beside the output, or in memory with a
+    /// stream, and is gone when this is dropped; it must not be committed.
+    ///
+    /// # Errors
+    /// A file that cannot be created, and a store.
+    pub fn scratch(&self) -> Result<Target> {
+        let scratch = match &self.sink {
+            Sink::File { folder, path, .. } => Sink::File {
+                unfinished: Unfinished::in_folder(folder.clone(), 0o600).map_err(plain)?,
+                folder: folder.clone(),
+                name: OsString::new(),
+                path: path.clone(),
+                overwrite: false,
+            },
+            Sink::Stream { path, .. } => stream_to(path, None),
+            Sink::Store(..) => bail!("a Zarr store is not one file"),
+        };
+        Ok(Target::to(scratch))
+    }
+
+    /// Copies these bytes of `other`, which have been written, to `offset`.
+    ///
+    /// # Errors
+    /// `other` cannot be read, and this output cannot be written.
+    pub fn copy_from(&self, other: &Target, bytes: Range<u64>, offset: u64) -> Result<()> {
+        let mut piece = vec![0; (bytes.end - bytes.start).min(COPY) as usize];
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let length = (bytes.end - at).min(COPY);
+            let piece = &mut piece[..length as usize];
+            other.read_at(piece, at)?;
+            self.write_at(piece, offset + (at - bytes.start))?;
+            at += length;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes that have been written.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        match &self.sink {
+            Sink::File {
+                unfinished, path, ..
+            } => {
+                fault::point(Kind::Read, path).map_err(plain)?;
+                system::read_exact_at(unfinished.file(), buffer, offset).map_err(plain)
+            }
+            Sink::Stream { bytes, .. } => {
+                let held = bytes
+                    .lock()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                let start = usize::try_from(offset)?;
+                let written = held.get(start..start + buffer.len());
+                buffer.copy_from_slice(written.context("internal error: not written yet")?);
+                Ok(())
+            }
+            Sink::Store(..) => bail!("a Zarr store is not one file"),
+        }
+    }
+
     /// Writes a file of a store by its name below the folder, as `0/c/0/1`. It replaces one of that name. Callers may write
     /// different files from many threads.
     ///
@@ -474,6 +534,9 @@ impl Target {
         Ok(traffic)
     }
 }
+
+/// Bytes that `copy_from` copies at a time.
+const COPY: u64 = 1 << 20;
 
 const EXCHANGED: &str = "another program replaced it with a link in the meantime";
 

@@ -11,7 +11,7 @@ if ! { python3 -m venv "$environment" && "$environment/bin/pip" install -q -r te
     echo "SKIPPED the comparison with other programs: the Python packages cannot be installed" >&2
     exit 0
 fi
-for script in foreign_tiff foreign_kinds foreign_formats foreign_fields numpy_oracle clipping_oracle calibration_oracle wide_oracle colour_oracle zarr_stores zarr_written hdf5_files coded_images sweep; do
+for script in foreign_tiff foreign_kinds foreign_formats foreign_fields numpy_oracle clipping_oracle calibration_oracle wide_oracle colour_oracle zarr_stores zarr_written cog_files hdf5_files coded_images sweep; do
     echo "== $script"
     "$environment/bin/python" "tests/interop/$script.py" "$gpuimg" | tail -20
 done

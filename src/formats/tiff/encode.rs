@@ -1,18 +1,18 @@
 //! Encodes TIFF: for each page first its directory, whose size is known beforehand, then the
 //! strips.
 
+use super::block::{Block, BlockCoding, to_file};
 use super::directory::{Directory, header, lay};
 use super::effort;
-use super::fields::{self, LONG, LONG8, SHORT, field, put};
+use super::fields::{self, LONG, LONG8, field, put};
 use super::ifd::tag;
-use super::pack::{Compression, Effort, Packer};
-use super::predictor::{self, Predictor};
+use super::pack::Compression;
 use crate::formats::Encoder;
 use crate::formats::format::{Bands, PageSurvey};
 use crate::formats::ordered::ordered;
-use crate::formats::raw::{self, Order, SampleEncoding};
+use crate::formats::raw::{self, Order};
 use crate::image::metadata::{Field, Metadata, Own};
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Image, Shape};
 use crate::os::Target;
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ const STRIP: usize = 256 << 10;
 impl Encoder for TiffEncoder<'_> {
     fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
         let shape = image.shape();
-        let trial = self.trial(&shape).into_iter();
+        let trial = trial(self.compression, &shape).into_iter();
         let trial: Vec<Image> = trial.map(|rows| image.rows(rows)).collect();
         self.begin(&shape, metadata, &trial)?;
         self.band(image)
@@ -33,45 +33,31 @@ impl Encoder for TiffEncoder<'_> {
 
     fn bands(&self, shape: &Shape) -> Option<Bands> {
         Some(Bands {
-            unit: Layout::new(shape).rows,
-            trial: self.trial(shape),
+            unit: StripLayout::new(shape).rows,
+            trial: trial(self.compression, shape),
         })
     }
 
     fn begin(&mut self, shape: &Shape, metadata: &Metadata, trial: &[Image]) -> Result<()> {
-        ensure!(
-            shape.width.max(shape.height) <= u32::MAX as usize,
-            "{}×{} pixels are more than a TIFF can hold",
-            shape.width,
-            shape.height
-        );
+        check_size(shape)?;
         if self.end == 0 {
             self.begin_file(metadata)?;
         }
         let at = self.end.next_multiple_of(16);
         let at = if self.end <= 16 { self.end } else { at };
-        let layout = Layout::new(shape);
+        let layout = StripLayout::new(shape);
+        let mut coding = BlockCoding::new(shape, self.compression, self.order, metadata.signed);
+        coding.choose_effort(trial)?;
         let mut open = Open {
             at,
             fields: fields::written(metadata, shape, self.order),
-            signed: metadata.signed,
-            effort: Effort::default(),
+            coding,
             spans: vec![(0, 0); layout.strips(shape)],
             layout,
             shape: *shape,
         };
         self.end = at + self.directory(&open).bytes.len() as u64;
         open.spans.clear();
-        let samples = trial.iter().map(|rows| {
-            let rows = to_file(Cow::Borrowed(rows), metadata.signed);
-            let mut sample = Vec::new();
-            let raw = rows.samples().as_bytes();
-            differences(raw, &mut sample, &open.layout, shape, self.order);
-            sample.truncate(effort::SAMPLE);
-            sample
-        });
-        let samples: Vec<Vec<u8>> = samples.collect();
-        open.effort = effort::choose(self.compression, &samples)?;
         if self.compression == Compression::None {
             self.target.reserve(self.end + shape.bytes() as u64)?;
         }
@@ -81,13 +67,7 @@ impl Encoder for TiffEncoder<'_> {
 
     fn band(&mut self, band: Cow<Image>) -> Result<()> {
         let mut open = self.open.take().context("a band of no page")?;
-        let Open {
-            layout,
-            shape,
-            effort,
-            signed,
-            ..
-        } = &open;
+        let Open { layout, coding, .. } = &open;
         let (start, strip) = (self.end, layout.rows * layout.row);
         let mut spans = Vec::new();
         let mut end = start;
@@ -98,30 +78,21 @@ impl Encoder for TiffEncoder<'_> {
         if self.compression == Compression::None {
             let strips = band.samples().as_bytes().chunks(strip);
             strips.for_each(|strip| add_span(strip.len()));
-            let encoding = SampleEncoding {
-                depth: shape.depth,
-                order: self.order,
-                toggled: *signed,
-            };
-            raw::write(self.target, start, band.samples(), encoding)?;
+            raw::write(self.target, start, band.samples(), coding.samples)?;
         } else {
-            let band = to_file(band, *signed);
+            let band = to_file(band, coding.samples.toggled);
             let strips: Vec<&[u8]> = band.samples().as_bytes().chunks(strip).collect();
             ordered(
                 strips.len(),
                 self.target,
                 start,
-                || Strip::new(self.compression, *effort),
-                |i, strip| strip.fill(strips[i], layout, shape, self.order),
-                |strip, _| add_span(strip.packed.len()),
+                || Block::new(*coding),
+                |i, block| block.fill(strips[i]),
+                |block, _| add_span(block.as_ref().len()),
             )?;
         }
         self.end = end;
-        ensure!(
-            self.big || self.end <= u32::MAX.into(),
-            "its {} bytes are more than its directory can address",
-            self.end
-        );
+        check_length(self.end, self.big)?;
         open.spans.append(&mut spans);
         if open.spans.len() < open.layout.strips(&open.shape) {
             self.open = Some(open);
@@ -169,12 +140,11 @@ pub struct TiffEncoder<'a> {
 struct Open {
     /// Offset of its directory.
     at: u64,
-    layout: Layout,
+    layout: StripLayout,
     shape: Shape,
     /// What its directory says beside the places of strips.
     fields: Vec<Field>,
-    signed: bool,
-    effort: Effort,
+    coding: BlockCoding,
     /// Offset and length of each strip so far.
     spans: Vec<(u64, u64)>,
 }
@@ -191,7 +161,7 @@ impl<'a> TiffEncoder<'a> {
                  shape,
                  metadata_bytes,
              }| {
-                let layout = Layout::new(shape);
+                let layout = StripLayout::new(shape);
                 let strip = compression.worst((layout.rows * layout.row) as u64);
                 // A strip takes at most two entries of 8 bytes; the rest of the directory is small.
                 layout.strips(shape) as u64 * (strip + 16) + 4096 + 2 * metadata_bytes
@@ -207,22 +177,6 @@ impl<'a> TiffEncoder<'a> {
             link: 0,
             open: None,
         }
-    }
-
-    /// Rows in the middle of some strips, on which the effort is tried.
-    fn trial(&self, shape: &Shape) -> Vec<Range<usize>> {
-        if matches!(self.compression, Compression::None | Compression::Lzw) {
-            return Vec::new();
-        }
-        let layout = Layout::new(shape);
-        let some = effort::SAMPLE.div_ceil(layout.row);
-        let strips = effort::sampled_strips(layout.strips(shape));
-        let rows = strips.map(|i| {
-            let strip = i * layout.rows..((i + 1) * layout.rows).min(shape.height);
-            let from = strip.start + (strip.len() - some.min(strip.len())) / 2;
-            from..(from + some).min(strip.end)
-        });
-        rows.collect()
     }
 
     /// Writes the header.
@@ -254,24 +208,12 @@ impl<'a> TiffEncoder<'a> {
         let offset = if self.big { LONG8 } else { LONG };
         let offsets: Vec<u64> = spans.iter().map(|span| span.0).collect();
         let lengths: Vec<u64> = spans.iter().map(|span| span.1).collect();
-        let bits = vec![shape.depth.bits().into(); shape.channels];
-        let number = |tag, kind, value: usize| field(self.order, tag, kind, &[value as u64]);
-        let mut fields = fields.to_vec();
+        let mut fields = [&fields[..], &open.coding.fields(shape)].concat();
         fields.extend([
-            number(tag::IMAGE_WIDTH, LONG, shape.width),
-            number(tag::IMAGE_LENGTH, LONG, shape.height),
-            field(self.order, tag::BITS_PER_SAMPLE, SHORT, &bits),
-            number(tag::COMPRESSION, SHORT, self.compression.tag() as usize),
             field(self.order, tag::STRIP_OFFSETS, offset, &offsets),
-            number(tag::SAMPLES_PER_PIXEL, SHORT, shape.channels),
-            number(tag::ROWS_PER_STRIP, LONG, layout.rows),
+            field(self.order, tag::ROWS_PER_STRIP, LONG, &[layout.rows as u64]),
             field(self.order, tag::STRIP_BYTE_COUNTS, offset, &lengths),
-            number(tag::PLANAR_CONFIGURATION, SHORT, 1),
         ]);
-        if self.compression != Compression::None {
-            let predictor = Predictor::for_depth(shape.depth).tag();
-            fields.push(number(tag::PREDICTOR, SHORT, predictor));
-        }
         let mut directory = lay(&mut fields, *at, self.order, self.big);
         // Samples are aligned, for programs that map the file.
         let end = (at + directory.bytes.len() as u64).next_multiple_of(16);
@@ -280,81 +222,61 @@ impl<'a> TiffEncoder<'a> {
     }
 }
 
-/// Samples as they are in the file, but for their byte order, where they are compressed.
-fn to_file(mut image: Cow<Image>, signed: bool) -> Cow<Image> {
-    let depth = image.shape().depth;
-    if signed || depth.is_float() {
-        raw::all_to_file(image.to_mut().samples_mut(), depth, signed);
-    }
-    image
+/// Refuses a page whose sides no directory can state.
+///
+/// # Errors
+/// Names the size.
+pub fn check_size(shape: &Shape) -> Result<()> {
+    ensure!(
+        shape.width.max(shape.height) <= u32::MAX as usize,
+        "{}×{} pixels are more than a TIFF can hold",
+        shape.width,
+        shape.height
+    );
+    Ok(())
 }
 
-/// Makes one strip.
-struct Strip {
-    /// With the state that is reused from strip to strip; none before the first.
-    packer: Option<Packer>,
-    how: (Compression, Effort),
-    differences: Vec<u8>,
-    packed: Vec<u8>,
+/// Refuses a file that the offsets of its directories cannot address.
+///
+/// # Errors
+/// Names the length.
+pub fn check_length(bytes: u64, big: bool) -> Result<()> {
+    ensure!(
+        big || bytes <= u32::MAX.into(),
+        "its {bytes} bytes are more than its directory can address"
+    );
+    Ok(())
 }
 
-impl Strip {
-    fn new(compression: Compression, effort: Effort) -> Strip {
-        Strip {
-            packer: None,
-            how: (compression, effort),
-            differences: Vec::new(),
-            packed: Vec::new(),
-        }
+/// Rows in the middle of some strips of a page, on which the effort is tried.
+pub fn trial(compression: Compression, shape: &Shape) -> Vec<Range<usize>> {
+    if matches!(compression, Compression::None | Compression::Lzw) {
+        return Vec::new();
     }
-
-    fn fill(&mut self, raw: &[u8], layout: &Layout, shape: &Shape, order: Order) -> Result<()> {
-        differences(raw, &mut self.differences, layout, shape, order);
-        let packer = match &mut self.packer {
-            Some(packer) => packer,
-            none => none.insert(Packer::new(self.how.0, self.how.1)?),
-        };
-        self.packed = packer.pack(&self.differences)?;
-        Ok(())
-    }
-}
-
-/// What is stored of rows: their differences, in the byte order of the file.
-fn differences(raw: &[u8], out: &mut Vec<u8>, layout: &Layout, shape: &Shape, order: Order) {
-    out.resize(raw.len(), 0);
-    let (channels, depth) = (shape.channels, shape.depth);
-    match Predictor::for_depth(depth) {
-        Predictor::Samples => {
-            predictor::apply(raw, out, layout.row, channels, depth);
-            raw::reorder(out, depth, order);
-        }
-        // Its bytes have an order of their own.
-        Predictor::Bytes => match depth {
-            Depth::Double => predictor::apply_bytes::<8>(raw, out, layout.row, channels),
-            _ => predictor::apply_bytes::<4>(raw, out, layout.row, channels),
-        },
-    }
-}
-
-impl AsRef<[u8]> for Strip {
-    fn as_ref(&self) -> &[u8] {
-        &self.packed
-    }
+    let layout = StripLayout::new(shape);
+    let some = effort::SAMPLE.div_ceil(layout.row);
+    let strips = effort::sampled_strips(layout.strips(shape));
+    let rows = strips.map(|i| {
+        let strip = i * layout.rows..((i + 1) * layout.rows).min(shape.height);
+        let from = strip.start + (strip.len() - some.min(strip.len())) / 2;
+        from..(from + some).min(strip.end)
+    });
+    rows.collect()
 }
 
 /// The division of a page into strips.
-struct Layout {
+struct StripLayout {
     /// Bytes in a row.
     row: usize,
     /// Rows in a strip.
     rows: usize,
 }
 
-impl Layout {
-    fn new(shape: &Shape) -> Layout {
+impl StripLayout {
+    fn new(shape: &Shape) -> StripLayout {
         let row = shape.row() * shape.depth.bytes();
         let rows = (STRIP / row).clamp(1, shape.height);
-        Layout { row, rows }
+        StripLayout { row, rows }
     }
 
     fn strips(&self, shape: &Shape) -> usize {
