@@ -61,6 +61,11 @@ pub struct Writing {
     format: Option<String>,
     png: Option<String>,
     tiff: Option<String>,
+    tiff_layout: Option<String>,
+    zarr: Option<String>,
+    zarr_chunk: Option<usize>,
+    zarr_shard: Option<usize>,
+    zarr_levels: Option<usize>,
     quality: Option<u8>,
     overwrite: bool,
     sync: bool,
@@ -78,6 +83,21 @@ impl Writing {
         }
         if let Some(compression) = &self.tiff {
             options = options.tiff(compression).or_raise()?;
+        }
+        if let Some(layout) = &self.tiff_layout {
+            options = options.tiff_layout(layout).or_raise()?;
+        }
+        if let Some(compression) = &self.zarr {
+            options = options.zarr(compression).or_raise()?;
+        }
+        if let Some(side) = self.zarr_chunk {
+            options = options.zarr_chunk(side).or_raise()?;
+        }
+        if let Some(side) = self.zarr_shard {
+            options = options.zarr_shard(side).or_raise()?;
+        }
+        if let Some(levels) = self.zarr_levels {
+            options = options.zarr_levels(levels).or_raise()?;
         }
         if let Some(quality) = self.quality {
             options = options.quality(quality).or_raise()?;

@@ -89,6 +89,49 @@ def test_process_gives_the_bytes_of_the_program(folder, program):
         gpuimg.process([], "out")
 
 
+def contents(path):
+    """The bytes of a file, or of all files of a folder by their names."""
+    path = pathlib.Path(path)
+    if path.is_file():
+        return path.read_bytes()
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name, options, words",
+    [
+        ("cog.tif", {"tiff_layout": "cog", "tiff": "zstd"}, "--tiff-layout cog --tiff zstd"),
+        ("plain.zarr", {"zarr": "none"}, "--zarr none"),
+        ("shards.zarr", {"zarr_chunk": 8, "zarr_shard": 16, "zarr_levels": 3}, "--zarr-chunk 8 --zarr-shard 16 --zarr-levels 3"),
+    ],
+)
+def test_options_of_outputs_are_those_of_the_program(folder, program, name, options, words):
+    (path,) = files(1)
+    gpuimg.write(name, gpuimg.read(path), **options)
+    program("convert", path, f"expected-{name}", *words.split())
+    expected = contents(f"expected-{name}")
+    assert contents(name) == expected and len(expected) > 1
+    (result,) = gpuimg.process(path, f"processed-{name}", ops="convert", **options)
+    assert result.status == "done" and contents(f"processed-{name}") == expected
+
+
+def test_wrong_options_of_outputs_are_named(folder):
+    samples = numpy.zeros((3, 2), "uint16")
+    for options, words in [
+        ({"tiff_layout": "rows"}, "expected strips, cog"),
+        ({"zarr": "gzip"}, "expected none, zstd"),
+        ({"zarr_chunk": 0}, "zarr_chunk: expected a number from 1 to 16384, not 0"),
+        ({"zarr_chunk": 8, "zarr_shard": 12}, "--zarr-shard 12 is not a multiple of --zarr-chunk 8"),
+        ({"zarr_levels": 65}, "zarr_levels: expected a number from 1 to 64, not 65"),
+    ]:
+        with pytest.raises(gpuimg.Error, match=words):
+            gpuimg.write("out.zarr", samples, **options)
+    with pytest.raises(gpuimg.Error, match="one image, not 2 pages"):
+        gpuimg.write("out.tif", [samples, samples], tiff_layout="cog")
+    assert os.listdir() == []
+    assert gpuimg.encode(samples, "tiff", tiff_layout="cog")[:4] == b"II*\0"
+
+
 def test_an_exception_in_on_progress_stops_a_batch(folder):
     files(20)
 

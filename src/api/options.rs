@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use crate::engine::Destination;
-use crate::formats::{self, FORMATS, Reading, format};
+use crate::formats::{self, FORMATS, Reading, format, zarr};
 use crate::image::Depth;
 use crate::os::StoreRun;
 use clap::ValueEnum;
@@ -224,6 +224,52 @@ impl WriteOptions {
         Ok(self)
     }
 
+    /// How the samples of a TIFF are arranged: `strips`, or `cog` for a cloud-optimized TIFF with tiles and overviews.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn tiff_layout(mut self, layout: &str) -> Result<WriteOptions> {
+        self.encoding.tiff_layout = choice("TIFF layout", layout)?;
+        Ok(self)
+    }
+
+    /// The compression of OME-Zarr: `zstd` or `none`.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn zarr(mut self, compression: &str) -> Result<WriteOptions> {
+        self.encoding.zarr.compression = choice("OME-Zarr", compression)?;
+        Ok(self)
+    }
+
+    /// The rows and columns of a chunk in an OME-Zarr, 1 to 16384.
+    ///
+    /// # Errors
+    /// Another number.
+    pub fn zarr_chunk(mut self, side: usize) -> Result<WriteOptions> {
+        self.encoding.zarr.chunk = number("zarr_chunk", side, zarr::chunk_side)?;
+        Ok(self)
+    }
+
+    /// The rows and columns of a shard in an OME-Zarr, a file of several chunks: a multiple of `zarr_chunk`, which is checked when
+    /// an image is written.
+    ///
+    /// # Errors
+    /// No shard has this size.
+    pub fn zarr_shard(mut self, side: usize) -> Result<WriteOptions> {
+        self.encoding.zarr.shard = Some(number("zarr_shard", side, zarr::shard_side)?);
+        Ok(self)
+    }
+
+    /// The number of levels of an OME-Zarr, 1 to 64; without it the image is halved until it fits into one chunk.
+    ///
+    /// # Errors
+    /// Another number.
+    pub fn zarr_levels(mut self, levels: usize) -> Result<WriteOptions> {
+        self.encoding.zarr.levels = Some(number("zarr_levels", levels, zarr::level_count)?);
+        Ok(self)
+    }
+
     /// How the format `raw` stores samples: `le`, `be`, or packed as `mono10p`, `mono12p`, `mono14p`, `mono10packed` or
     /// `mono12packed`.
     ///
@@ -284,6 +330,16 @@ fn choice<T: ValueEnum>(what: &str, word: &str) -> Result<T> {
             names.join(", ")
         ))
     })
+}
+
+/// A number that the parser of the command line accepts.
+fn number(
+    option: &str,
+    number: usize,
+    parse: fn(&str) -> std::result::Result<usize, String>,
+) -> Result<usize> {
+    parse(&number.to_string())
+        .map_err(|why| Error::argument(format!("{option}: {why}, not {number}")))
 }
 
 /// The path that stands for none.

@@ -16,7 +16,7 @@ mod node;
 mod options;
 mod pyramid;
 
-pub use options::{Compression, Options};
+pub use options::{Compression, Options, chunk_side, level_count, shard_side};
 
 use super::format::{Capabilities, Field, Format};
 use super::tiff::described::described;

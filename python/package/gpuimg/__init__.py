@@ -110,8 +110,26 @@ def _writing(
     quality: int | None = None,
     overwrite: bool = False,
     sync: bool = False,
+    *,
+    tiff_layout: str | None = None,
+    zarr: str | None = None,
+    zarr_chunk: int | None = None,
+    zarr_shard: int | None = None,
+    zarr_levels: int | None = None,
 ) -> dict[str, Any]:
-    return {"format": format, "png": png, "tiff": tiff, "quality": quality, "overwrite": overwrite, "sync": sync}
+    return {
+        "format": format,
+        "png": png,
+        "tiff": tiff,
+        "tiff_layout": tiff_layout,
+        "zarr": zarr,
+        "zarr_chunk": zarr_chunk,
+        "zarr_shard": zarr_shard,
+        "zarr_levels": zarr_levels,
+        "quality": quality,
+        "overwrite": overwrite,
+        "sync": sync,
+    }
 
 
 def _wanted(ops: str, depth: int | None, fit: int | None, auto_orient: bool) -> dict[str, Any]:
@@ -179,6 +197,11 @@ def write(
     format: str | None = None,
     png: str | None = None,
     tiff: str | None = None,
+    tiff_layout: str | None = None,
+    zarr: str | None = None,
+    zarr_chunk: int | None = None,
+    zarr_shard: int | None = None,
+    zarr_levels: int | None = None,
     quality: int | None = None,
     overwrite: bool = False,
     sync: bool = False,
@@ -191,13 +214,31 @@ def write(
         format: the format, whatever the extension is: "png", "tiff".
         png: "fast", "small" or "store".
         tiff: "none", "deflate", "lzw" or "zstd".
+        tiff_layout: "strips", or "cog": a cloud-optimized TIFF of one image, with tiles and overviews.
+        zarr: the compression of an OME-Zarr, "zstd" or "none".
+        zarr_chunk: the rows and columns of a chunk in an OME-Zarr; 1024 without it.
+        zarr_shard: the rows and columns of a file that holds several chunks, a multiple of `zarr_chunk`.
+        zarr_levels: the number of levels of an OME-Zarr; without it the image is halved until it fits into one chunk.
         quality: the quality of JPEG, 1 to 100.
         overwrite: replace an existing file; without it one is an `ExistsError`.
         sync: sync the file to the disk before it gets its name.
 
     Warns with `ImageWarning` what the format cannot store and changes the meaning of the file.
     """
-    for sentence in _write(path, image, _writing(format, png, tiff, quality, overwrite, sync), metadata):
+    writing = _writing(
+        format,
+        png,
+        tiff,
+        quality,
+        overwrite,
+        sync,
+        tiff_layout=tiff_layout,
+        zarr=zarr,
+        zarr_chunk=zarr_chunk,
+        zarr_shard=zarr_shard,
+        zarr_levels=zarr_levels,
+    )
+    for sentence in _write(path, image, writing, metadata):
         import warnings
 
         warnings.warn(sentence, ImageWarning, stacklevel=2)
@@ -210,10 +251,11 @@ def encode(
     metadata: Metadata | None = None,
     png: str | None = None,
     tiff: str | None = None,
+    tiff_layout: str | None = None,
     quality: int | None = None,
 ) -> bytes:
     """Encode an image, or the pages of a stack, as the bytes of a file. Options as for `write`."""
-    return _encode(image, format, _writing(None, png, tiff, quality), metadata)
+    return _encode(image, format, _writing(None, png, tiff, quality, tiff_layout=tiff_layout), metadata)
 
 
 def run(
@@ -382,6 +424,11 @@ def process(
     format: str | None = None,
     png: str | None = None,
     tiff: str | None = None,
+    tiff_layout: str | None = None,
+    zarr: str | None = None,
+    zarr_chunk: int | None = None,
+    zarr_shard: int | None = None,
+    zarr_levels: int | None = None,
     quality: int | None = None,
     overwrite: bool = False,
     sync: bool = False,
@@ -429,7 +476,19 @@ def process(
         output,
         _wanted(ops, depth, fit, auto_orient),
         _reading(None, axes, level, max_pixels, keep_going, raw),
-        _writing(format, png, tiff, quality, overwrite, sync),
+        _writing(
+            format,
+            png,
+            tiff,
+            quality,
+            overwrite,
+            sync,
+            tiff_layout=tiff_layout,
+            zarr=zarr,
+            zarr_chunk=zarr_chunk,
+            zarr_shard=zarr_shard,
+            zarr_levels=zarr_levels,
+        ),
         selection,
         device,
         finished,

@@ -24,15 +24,15 @@ pub struct Options {
     pub compression: Compression,
 
     /// Rows and columns of a chunk in an OME-Zarr
-    #[arg(id = "zarr_chunk", long = "zarr-chunk", value_name = "N", default_value_t = 1024, value_parser = chunk)]
+    #[arg(id = "zarr_chunk", long = "zarr-chunk", value_name = "N", default_value_t = 1024, value_parser = chunk_side)]
     pub chunk: usize,
 
     /// Put the chunks of N rows and columns of an OME-Zarr into one file, a shard; N must be a multiple of --zarr-chunk
-    #[arg(id = "zarr_shard", long = "zarr-shard", value_name = "N", value_parser = shard)]
+    #[arg(id = "zarr_shard", long = "zarr-shard", value_name = "N", value_parser = shard_side)]
     pub shard: Option<usize>,
 
     /// Number of levels of an OME-Zarr (default: halve the image until it fits into one chunk)
-    #[arg(id = "zarr_levels", long = "zarr-levels", value_name = "N", value_parser = levels)]
+    #[arg(id = "zarr_levels", long = "zarr-levels", value_name = "N", value_parser = level_count)]
     pub levels: Option<usize>,
 }
 
@@ -74,15 +74,27 @@ impl Options {
     }
 }
 
-fn chunk(text: &str) -> Result<usize, String> {
+/// The rows and columns of a chunk as they are typed.
+///
+/// # Errors
+/// Names the numbers that are possible.
+pub fn chunk_side(text: &str) -> Result<usize, String> {
     within(text, CHUNK)
 }
 
-fn shard(text: &str) -> Result<usize, String> {
+/// The rows and columns of a shard as they are typed.
+///
+/// # Errors
+/// Names the numbers that are possible.
+pub fn shard_side(text: &str) -> Result<usize, String> {
     within(text, SHARD)
 }
 
-fn levels(text: &str) -> Result<usize, String> {
+/// The number of levels as it is typed.
+///
+/// # Errors
+/// Names the numbers that are possible.
+pub fn level_count(text: &str) -> Result<usize, String> {
     within(text, LEVELS)
 }
 
