@@ -1,5 +1,6 @@
 //! Regions: what the metadata say of them, and that nothing else of a file is decoded.
 
+use crate::support::contract::text;
 use crate::support::formats::{format, formats_of_files, read, small_files, written};
 use crate::support::{Kind, Numbers, folder, image, run, tiff};
 use gpuimg::internals::formats::Reader;
@@ -686,4 +687,45 @@ fn a_maximum_that_only_samples_outside_the_region_exceed() {
         [125, 249]
     );
     assert_eq!(first_row(&[&["convert"], &more[..]].concat()), [2, 4]);
+}
+
+/// tifffile takes the pages of its own files from between the first two directories, if they fit there. In a small result, all
+/// pages but the first had the bytes after the first page.
+#[test]
+fn tifffile_read_other_samples_of_small_pages() {
+    let stack = |size: usize| {
+        let description = format!("{{\"shape\": [4, {size}, {size}], \"truncated\": true}}\0");
+        let description: Vec<u64> = description.bytes().map(u64::from).collect();
+        let rows = size as u64;
+        let build = (tiff::Build::default().tag(270, 2, &description))
+            .tag(257, 4, &[rows])
+            .tag(278, 4, &[rows])
+            .tag(279, 4, &[2 * rows * rows]);
+        build.file(&image(size, 4 * size, 1, Depth::Sixteen, Kind::Noise))
+    };
+    let root = folder(&[("small.tif", &stack(5)), ("large.tif", &stack(50))]);
+    for (input, region, more, kept) in [
+        ("small.tif", "1,1,4x4", "--tiff=none", None),
+        (
+            "small.tif",
+            "1,1,4x4",
+            "--tiff=lzw",
+            Some("{\"shape\":[4,4,4]}"),
+        ),
+        (
+            "large.tif",
+            "1,1,44x44",
+            "--tiff=none",
+            Some("{\"shape\":[4,44,44]}"),
+        ),
+    ] {
+        let done = run(
+            root.path(),
+            &["crop", region, input, "out.tif", "-f", more],
+            &[],
+        );
+        assert_eq!((done.code, &*done.stderr), (0, ""));
+        let file = fs::read(root.path().join("out.tif")).expect("a file");
+        assert_eq!(text(&file, 270).as_deref(), kept, "{input} {more}");
+    }
 }

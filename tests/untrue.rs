@@ -219,7 +219,8 @@ fn planes_behind_one_directory_were_lost() {
         flipped_pages(&out.unwrap(), &all, 5);
 
         let shaped = ascii(build(), 270, "{\"shape\": [4, 5, 6], \"truncated\": true}");
-        let out = made("in.tif", &stacked(shaped, 5, &all), &VERTICAL, "out.tif");
+        let compressed = [&VERTICAL[..], &["--tiff", "lzw"]].concat();
+        let out = made("in.tif", &stacked(shaped, 5, &all), &compressed, "out.tif");
         flipped_pages(&out, &all, 5);
         assert_eq!(text(&out, 270).as_deref(), Some("{\"shape\":[4,5,6]}"));
 

@@ -24,6 +24,20 @@ pub fn images(description: &str) -> Option<usize> {
     line?.trim().parse().ok()
 }
 
+/// The samples of all images, if tifffile's description gives their shape.
+pub fn shaped_samples(description: &str) -> Option<u64> {
+    if !description.starts_with('{') {
+        return None;
+    }
+    product_of_shape(&serde_json::from_str(description).ok()?)
+}
+
+/// The product of the sizes in a description by tifffile.
+fn product_of_shape(shaped: &Value) -> Option<u64> {
+    let mut sizes = shaped["shape"].as_array()?.iter();
+    sizes.try_fold(1u64, |product, size| product.checked_mul(size.as_u64()?))
+}
+
 /// The number of images in a description by tifffile whose file has a directory for the first image
 /// only; each image has `samples` samples.
 pub fn truncated(description: &str, samples: u64) -> Option<u64> {
@@ -34,11 +48,7 @@ pub fn truncated(description: &str, samples: u64) -> Option<u64> {
     shaped["truncated"]
         .as_bool()
         .filter(|&truncated| truncated)?;
-    let sizes = shaped["shape"].as_array()?;
-    let product = sizes
-        .iter()
-        .try_fold(1u64, |product, size| product.checked_mul(size.as_u64()?));
-    product
+    product_of_shape(&shaped)
         .filter(|all| all.is_multiple_of(samples))
         .map(|all| all / samples)
 }

@@ -1,7 +1,9 @@
 //! Encodes TIFF: for each page first its directory, whose size is known beforehand, then the
 //! strips.
 
+use super::axes;
 use super::block::{Block, BlockCoding, to_file};
+use super::description;
 use super::directory::{Directory, header, lay};
 use super::effort;
 use super::fields::{self, LONG, LONG8, field, put};
@@ -57,6 +59,11 @@ impl Encoder for TiffEncoder<'_> {
             shape: *shape,
         };
         self.end = at + self.directory(&open).bytes.len() as u64;
+        if self.misplaces_pages(&open) {
+            open.fields
+                .retain(|field| field.tag != tag::IMAGE_DESCRIPTION);
+            self.end = at + self.directory(&open).bytes.len() as u64;
+        }
         open.spans.clear();
         if self.compression == Compression::None {
             self.target.reserve(self.end + shape.bytes() as u64)?;
@@ -193,6 +200,18 @@ impl<'a> TiffEncoder<'a> {
     /// Bytes of an offset: 4, or 8 in a BigTIFF.
     fn wide(&self) -> usize {
         if self.big { 8 } else { 4 }
+    }
+
+    /// Whether a description by tifffile would make it read other samples than those of the pages. If the uncompressed samples
+    /// of all pages are fewer bytes than lie between the first two directories, tifffile expects all of them there.
+    fn misplaces_pages(&self, open: &Open) -> bool {
+        let samples = axes::description(&open.fields).and_then(description::shaped_samples);
+        samples.is_some_and(|samples| {
+            let page = open.shape.bytes() as u64;
+            let all = samples.saturating_mul(open.shape.depth.bytes() as u64);
+            let next_directory = (self.end + page).next_multiple_of(16);
+            self.compression == Compression::None && all > page && all < next_directory - open.at
+        })
     }
 
     /// The directory of a page.
