@@ -12,7 +12,8 @@ use gpuimg::internals::image::metadata::Metadata;
 use gpuimg::internals::image::{Depth, Image, Samples};
 use gpuimg::internals::ops::lut::{Lut, Palette};
 use gpuimg::internals::ops::symmetry::Symmetry;
-use gpuimg::internals::ops::{self, OpResult};
+use gpuimg::internals::ops::{self, OpResult, Operation, SampleTypes, Statistics};
+use gpuimg::internals::timing::Timeline;
 use rustix::process::Signal;
 use std::fs;
 
@@ -33,6 +34,26 @@ fn naive(palette: Palette, image: &Image) -> Image {
     {
         OpResult::Image(image) => image,
         numbers => panic!("{numbers:?}"),
+    }
+}
+
+/// The colours of 16 bits, by the definition and from the CPU.
+fn deep(palette: Palette, image: &Image) -> [Image; 2] {
+    let lut = Lut { palette };
+    let mut types = SampleTypes::plain_for(&lut, &image.shape());
+    types.written.depth = Depth::Sixteen;
+    let bound = lut.bind(types, &Statistics::None).expect("bound");
+    let fast = bound.cpu(image.clone(), &mut Timeline::default());
+    [bound.naive(image), fast].map(|result| match result.expect("a grey image") {
+        OpResult::Image(image) => image,
+        numbers => panic!("{numbers:?}"),
+    })
+}
+
+fn words(image: &Image) -> &[u16] {
+    match image.samples() {
+        Samples::U16(samples) => samples,
+        _ => panic!("16 bits were expected"),
     }
 }
 
@@ -116,6 +137,37 @@ fn three_by_two_samples_by_hand() {
     );
 }
 
+/// The colours 0, 1, 128 and 255 of fire are (0, 0, 0), (0, 0, 7), (240, 79, 0) and (255, 255, 255). A sample of 257·i has
+/// exactly the colour i; 128·257 + 1 has 256 parts of colour 128 and one of colour 129, which is (241, 81, 0).
+#[test]
+fn colours_of_sixteen_bits_by_hand() {
+    let samples = grey([[0, 1, 257], [128 * 257, 128 * 257 + 1, 0xFFFF]]);
+    assert_eq!(Palette::Fire.table()[129], [241, 81, 0]);
+    #[rustfmt::skip]
+    let expected = [
+        0, 0, 0,              0, 0, 7,                  0, 0, 7 * 257,
+        61680, 20303, 0,      61681, 20305, 0,          65535, 65535, 65535,
+    ];
+    for image in deep(Palette::Fire, &samples) {
+        assert_eq!(words(&image), expected);
+    }
+}
+
+/// Samples of 8 bits have the colours of the table, and `gray` gives every sample of 16 bits back.
+#[test]
+fn laws_of_colours_of_sixteen_bits() {
+    let bytes_in = image(37, 21, 1, Depth::Eight, Kind::Noise);
+    let words_in = image(37, 21, 1, Depth::Sixteen, Kind::Noise);
+    for &palette in Palette::value_variants() {
+        let narrow = naive(palette, &bytes_in);
+        let wide = bytes(&narrow).iter().map(|&it| u16::from(it) * 257);
+        assert!(words(&deep(palette, &bytes_in)[1]).iter().copied().eq(wide));
+    }
+    let grey = &deep(Palette::Gray, &words_in)[1];
+    let samples = (0..37 * 21).flat_map(|pixel| [words_in.samples().at(pixel) as u16; 3]);
+    assert!(words(grey).iter().copied().eq(samples));
+}
+
 #[test]
 fn the_fast_version_equals_the_definition() {
     for &palette in Palette::value_variants() {
@@ -128,6 +180,8 @@ fn the_fast_version_equals_the_definition() {
                     "{palette:?} {}",
                     image.shape()
                 );
+                let [definition, fast] = deep(palette, &image);
+                assert!(definition == fast, "{palette:?} {}, deep", image.shape());
             }
         }
     }
@@ -182,34 +236,6 @@ fn images_without_one_channel_of_8_or_16_bits_are_refused() {
         assert!(done.stderr.contains(words), "{input}: {}", done.stderr);
         assert!(!root.path().join("out.png").exists());
     }
-    for args in [
-        ["lut", "fire", "grey.pgm", "out.png", "--depth", "16"],
-        [
-            "run",
-            "flip vertical + lut fire",
-            "grey.pgm",
-            "out.png",
-            "--depth",
-            "16",
-        ],
-        [
-            "run",
-            "lut fire + flip vertical",
-            "grey.pgm",
-            "out.png",
-            "--depth",
-            "16",
-        ],
-    ] {
-        let done = run(root.path(), &args, &[]);
-        assert_eq!(done.code, 1, "{args:?}");
-        assert!(
-            done.stderr
-                .contains("its results have 8 bits: remove --depth 16"),
-            "{}",
-            done.stderr
-        );
-    }
     let done = run(
         root.path(),
         &["lut", "fire", "grey.pgm", "out.png", "--device", "gpu"],
@@ -262,11 +288,30 @@ fn the_verb_and_the_step() {
     go(&["lut", "fire", "n.tif", "c.tif"]);
     go(&["run", "normalize + lut fire", "in.tif", "d.tif"]);
     assert!(file("c.tif") == file("d.tif"));
+    let deep_colours = &deep(Palette::Inferno, &noise)[0];
+    for (made, more) in [("h.tif", "--device=cpu"), ("i.tif", "--low-memory")] {
+        go(&["lut", "inferno", "in.tif", made, "--depth", "16", more]);
+        assert!(read(&file(made)).expect("a TIFF").0 == *deep_colours);
+    }
+    for (made, verbs) in [
+        ("j.png", "flip vertical + lut inferno"),
+        ("k.png", "lut inferno + flip vertical"),
+    ] {
+        go(&["run", verbs, "in.tif", made, "--depth", "16"]);
+        let expected = on_cpu(&Symmetry::FlipVertical, deep_colours);
+        assert!(read(&file(made)).expect("a PNG").0 == expected, "{verbs}");
+    }
     go(&["lut", "gray", "stack.tif", "e.tif"]);
     let found = read_pages(&file("e.tif")).expect("a stack").0;
     assert_eq!(found, pages.map(|page| naive(Palette::Gray, &page)));
     let stream = r#""$0" lut grey - - --format pnm < frames.pgm > f.ppm"#;
     assert_eq!(shell(root.path(), stream).code, 0);
+    let stream = r#""$0" lut fire - - --format pnm --depth 16 < frames.pgm | head -c 23 > g.ppm"#;
+    assert_eq!(shell(root.path(), stream).code, 0);
+    assert_eq!(
+        file("g.ppm"),
+        b"P6\n1 2\n65535\n\x00\x00\x00\x00\x00\x00\xf0\xf0\x4f\x4f"
+    );
     let frames = b"P6\n1 2\n255\n\x00\x00\x00\x80\x80\x80P6\n2 1\n255\n\xff\xff\xff\x00\x00\x00";
     assert_eq!(file("f.ppm"), frames);
     let plan = run(

@@ -130,8 +130,9 @@ impl Operations {
         self.then(Box::new(Debayer { pattern, method }))
     }
 
-    /// Shows grey images of 8 or 16 bits in the colours of a table: RGB of 8 bits. The table covers all values that samples can
-    /// have, so that most images need [`Operations::normalize`] first.
+    /// Shows grey images of 8 or 16 bits in the colours of a table: RGB of 8 bits, or interpolated colours of 16 bits with
+    /// [`Operations::to_sixteen_bits`]. The table covers all values that samples can have, so that most images need
+    /// [`Operations::normalize`] first.
     ///
     /// ```
     /// use gpuimg::{Device, Image, Normalize, Operations, Palette};

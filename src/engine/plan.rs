@@ -197,7 +197,7 @@ pub fn plan_page<'a>(
                 ..result_shape
             },
         )?;
-        result_shape = chain::output(step.op, result_shape);
+        result_shape = step.output(result_shape);
     }
     let region = header.region.clone().filter(|_| upright.is_none());
     let first_input_shape = region.as_ref().map_or(first_input_shape, |decoded| {
@@ -397,10 +397,13 @@ fn steps<'a>(
     for (index, op) in file.ops.iter().enumerate() {
         let is_last = index + 1 == file.ops.len();
         // Only the last step depends on the output's format. The other steps give what a file between two steps would hold.
-        let output_type = op.output_type(Values {
+        let mut output_type = op.output_type(Values {
             depth,
             signed: values.signed && (format_has_sign || !is_last),
         });
+        if wanted == Some(Depth::Sixteen) && output_type.depth == Depth::Eight {
+            output_type.depth = Depth::Sixteen;
+        }
         let types = SampleTypes {
             channels,
             depth,

@@ -1,8 +1,8 @@
 //! A task: an operation with all that it needs to know about one image. `device_work` counts the bytes that tasks move.
 
 use crate::gpu::Work;
-use crate::image::Shape;
-use crate::ops::{Operation, SampleTypes, Statistic, Statistics};
+use crate::image::{Depth, Shape};
+use crate::ops::{Operation, SampleTypes, Statistic, Statistics, chain};
 use anyhow::{Context, Result};
 
 /// An operation, and what it needs to know about one image.
@@ -25,6 +25,15 @@ impl<'a> Task<'a> {
             types: SampleTypes::plain_for(op, shape),
             statistics: None,
         }
+    }
+
+    /// The shape of its result for an image of this shape. With `--depth 16`, results that have 8 bits otherwise have 16.
+    pub fn output(&self, shape: Shape) -> Shape {
+        let mut output = chain::output(self.op, shape);
+        if output.depth == Depth::Eight && self.types.written.depth == Depth::Sixteen {
+            output.depth = Depth::Sixteen;
+        }
+        output
     }
 
     /// The statistic that is still to be measured.

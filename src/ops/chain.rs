@@ -134,7 +134,6 @@ pub fn check<C: fmt::Display + Send + Sync + 'static>(
             Err(_) if may_turn && super::check(*op, &turned).is_ok() => Ok(()),
             fits => fits,
         };
-        let fits = fits.and_then(|()| check_wanted(*op, wanted));
         fits.with_context(|| undone(op.properties().name))?;
         shape = output(*op, shape);
         if wanted == Some(Depth::Sixteen) && !shape.depth.is_wide() {
@@ -151,17 +150,4 @@ pub fn check<C: fmt::Display + Send + Sync + 'static>(
         Ok(())
     };
     kept().with_context(|| undone(verb(ops)))
-}
-
-/// Refuses `--depth 16` for an operation whose result has 8 bits, whatever the depth of its input.
-fn check_wanted(op: &dyn Operation, wanted: Option<Depth>) -> Result<()> {
-    let of_sixteen = op.output_type(Values {
-        depth: Depth::Sixteen,
-        signed: false,
-    });
-    ensure!(
-        wanted != Some(Depth::Sixteen) || of_sixteen.depth != Depth::Eight,
-        "its results have 8 bits: remove --depth 16"
-    );
-    Ok(())
 }

@@ -1,9 +1,13 @@
-//! Lut: shows grey samples in the colours of a look-up table, as RGB of 8 bits.
+//! Lut: shows grey samples in the colours of a look-up table, as RGB of 8 bits, or of 16 with `--depth 16`.
 //!
 //! Exact definition. A table has 256 colours. A sample p of n bits has the colour with the index `⌊p·256 / 2ⁿ⌋`: p itself for 8
 //! bits, and the upper byte of 16 bits. Signed samples are counted from their minimum. Nothing is interpolated, so that every
 //! colour of the result is one of the table, and every colour stands for equally many values. matplotlib indexes its tables in
 //! the same way.
+//!
+//! With `--depth 16`, the colours are interpolated: p is a sample of 16 bits (one of 8 bits is multiplied by 257 first),
+//! i = ⌊p / 257⌋ and r = p mod 257. The result is `(257 − r)·T[i] + r·T[i + 1]`, where T is the table. That is exact: it is
+//! the point p·255/65535 of the polygon through the table's colours, times 257. A sample of 8 bits has the colours of the table.
 //!
 //! * `gray`: (i, i, i).
 //! * `viridis`, `magma`, `inferno`: those of matplotlib (`tables`).
@@ -18,7 +22,7 @@ mod tables;
 use super::cpu::{CHUNK, Sample, reduce};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,
-    with_samples,
+    never_wide, with_samples,
 };
 use crate::gpu::job::Job;
 use crate::image::metadata::{Diagnostics, Effect};
@@ -28,7 +32,7 @@ use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
-/// Show grey images in the colours of a table: RGB of 8 bits
+/// Show grey images in the colours of a table, as RGB of 8 or 16 bits
 #[derive(clap::Args, Clone, Copy, Debug, serde::Serialize)]
 #[group(skip)]
 pub struct Lut {
@@ -132,16 +136,46 @@ fn index<T: Sample>(sample: T) -> usize {
     usize::from(sample.value()) >> (8 * (size_of::<T>() - 1))
 }
 
+/// The colour of a value of 16 bits, interpolated between two colours of the table.
+fn interpolated(table: &Table, value: u16) -> [u16; 3] {
+    let (index, part) = (usize::from(value / 257), value % 257);
+    let (from, to) = (table[index], table[(index + 1).min(255)]);
+    std::array::from_fn(|colour| {
+        (257 - part) * u16::from(from[colour]) + part * u16::from(to[colour])
+    })
+}
+
 /// Samples whose largest one has an index below this are nearly black in most palettes.
 const DARK: usize = 32;
 
-impl Lut {
+/// A look-up table bound to the depth of its result, 8 or 16 bits.
+struct Colours {
+    table: Table,
+    depth: Depth,
+}
+
+impl Colours {
     /// The shape of the result for an image of this shape.
-    fn output(shape: Shape) -> Shape {
+    fn output(&self, shape: Shape) -> Shape {
         Shape {
             channels: 3,
-            depth: Depth::Eight,
+            depth: self.depth,
             ..shape
+        }
+    }
+
+    /// Writes the colours of samples.
+    fn look_up<T: Sample>(&self, samples: &[T], to: &mut Samples) {
+        let table = &self.table;
+        match to {
+            Samples::U8(to) => each(samples, to, |sample| table[index(sample)]),
+            Samples::U16(to) => {
+                let step = u16::MAX / T::FULL.value();
+                each(samples, to, |sample| {
+                    interpolated(table, sample.value() * step)
+                });
+            }
+            Samples::U32(_) | Samples::U64(_) => never_wide!(),
         }
     }
 }
@@ -206,35 +240,47 @@ impl Operation for Lut {
         }
     }
 
-    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
-        Ok(Box::new(*self))
+    fn bind<'a>(&'a self, types: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(Colours {
+            table: self.palette.table(),
+            depth: types.written.depth,
+        }))
     }
 }
 
-impl Bound for Lut {
+impl Bound for Colours {
     fn naive(&self, image: &Image) -> Result<OpResult> {
-        let shape = image.shape();
-        self.check_shape(&shape)?;
-        let (table, values) = (self.palette.table(), 1 << shape.depth.bits());
-        let index = |pixel| (image.samples().at(pixel) * 256 / values) as usize;
-        let samples = (0..shape.pixels()).flat_map(|pixel| table[index(pixel)]);
-        let samples: Vec<u8> = samples.collect();
-        Ok(OpResult::Image(Image::new(
-            Lut::output(shape),
-            samples.into(),
-        )))
+        let (shape, table) = (image.shape(), &self.table);
+        let values = (0..shape.pixels()).map(|pixel| image.samples().at(pixel));
+        let samples: Samples = match self.depth {
+            Depth::Eight => {
+                let indices = values.map(|value| (value * 256) >> shape.depth.bits());
+                let colours = indices.flat_map(|index| table[index as usize]);
+                colours.collect::<Vec<u8>>().into()
+            }
+            _ => {
+                // On the scale from 0 to 255, the value is index + part/full.
+                let full = u64::from(shape.depth.full());
+                let colours = values.flat_map(|value| {
+                    let (index, part) = ((value * 255 / full) as usize, value * 255 % full);
+                    let (from, to) = (table[index], table[(index + 1).min(255)]);
+                    from.into_iter().zip(to).map(move |(from, to)| {
+                        let weighted = u64::from(from) * (full - part) + u64::from(to) * part;
+                        (257 * weighted / full) as u16
+                    })
+                });
+                colours.collect::<Vec<u16>>().into()
+            }
+        };
+        Ok(OpResult::Image(Image::new(self.output(shape), samples)))
     }
 
     fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
-        let (from, to) = (image.shape(), Lut::output(image.shape()));
-        self.check_shape(&from)?;
+        let (from, to) = (image.shape(), self.output(image.shape()));
         let mut colours = image.samples_mut().memory_for_result(&to)?;
-        let Samples::U8(bytes) = &mut colours else {
-            bail!("internal error: colours that do not have 8 bits");
-        };
         let moved = (from.bytes() + to.bytes()) as u64;
         timeline.host(Lut::NAME, moved, || {
-            with_samples!(image.samples(), samples => look_up(samples, &self.palette.table(), bytes));
+            with_samples!(image.samples(), samples => self.look_up(samples, &mut colours));
         });
         Ok(OpResult::Image(Image::new(to, colours)))
     }
@@ -249,13 +295,13 @@ fn largest<T: Sample>(samples: &[T]) -> T {
     samples.iter().fold(T::ZERO, |largest, &it| largest.max(it))
 }
 
-/// Writes the colours of samples.
-fn look_up<T: Sample>(samples: &[T], table: &Table, to: &mut [u8]) {
+/// Writes the colour of each sample.
+fn each<T: Sample, C: Send>(samples: &[T], to: &mut [C], colour: impl Fn(T) -> [C; 3] + Sync) {
     let (pixels, _) = to.as_chunks_mut::<3>();
     let chunks = pixels.par_chunks_mut(CHUNK).zip(samples.par_chunks(CHUNK));
     chunks.for_each(|(pixels, samples)| {
         for (pixel, &sample) in pixels.iter_mut().zip(samples) {
-            *pixel = table[index(sample)];
+            *pixel = colour(sample);
         }
     });
 }

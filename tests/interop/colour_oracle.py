@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`debayer` against OpenCV, inside of the border, and against NumPy's sums; `combine` against NumPy, with stacks that tifffile
-writes and reads; `lut` against the tables of matplotlib.
+writes and reads; `lut` against the tables of matplotlib, with 16 bits against NumPy's interpolation.
 
 usage: colour_oracle.py GPUIMG
 """
@@ -112,5 +112,19 @@ with tempfile.TemporaryDirectory() as place:
             tifffile.imwrite(folder / "grey.tif", samples)
             run(folder, "lut", name, "grey.tif", "rgb.tif", "--overwrite")
             compared(f"lut {name}", tifffile.imread(folder / "rgb.tif"), table[every >> 8])
+            run(folder, "lut", name, "grey.tif", "rgb.tif", "--overwrite", "--depth", "16")
+            wide = samples.astype(np.int64) * (257 if samples.dtype == np.uint8 else 1)
+            knots = np.arange(256) * 257
+            parts = [np.interp(wide, knots, table[:, colour].astype(float) * 257) for colour in range(3)]
+            compared(f"lut {name}, 16 bits", tifffile.imread(folder / "rgb.tif"), np.rint(np.stack(parts, -1)))
+            cases += 2
+    # tifffile looks for the pages of its own files behind the first one, where small pages are not.
+    for pages, height, width in ((2, 3, 4), (4, 5, 6), (9, 2, 2), (4, 40, 30)):
+        stack = rng.integers(0, 65535, (pages, height, width), dtype=np.uint16)
+        tifffile.imwrite(folder / "stack.tif", stack, photometric="minisblack")
+        for verb in (["convert"], ["crop", f"1,1,{width - 1}x{height - 1}"]):
+            run(folder, *verb, "stack.tif", "out.tif", "--overwrite")
+            expected = stack if verb == ["convert"] else stack[:, 1:, 1:]
+            compared(f"{verb} of {stack.shape}", tifffile.imread(folder / "out.tif"), expected)
             cases += 1
 print(f"{cases} cases are as OpenCV, NumPy and matplotlib have them")

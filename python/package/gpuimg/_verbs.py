@@ -268,7 +268,7 @@ def lut(
     device: str = "auto",
     out: Any = None,
 ) -> Image:
-    """Show grey images in the colours of a table: RGB of 8 bits.
+    """Show grey images in the colours of a table, as RGB of 8 or 16 bits.
 
     Args:
         image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.

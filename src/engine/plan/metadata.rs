@@ -12,7 +12,7 @@ impl Plan<'_> {
         let mut step_output = self.first_input_shape;
         for (index, pair) in self.steps.windows(2).enumerate() {
             let [step, next] = pair else { continue };
-            step_output = chain::output(step.op, step_output);
+            step_output = step.output(step_output);
             let orients = self.first_step_orients && index == 0;
             let to = if orients {
                 // Still at the depth that the file stores: the conversion of the input counts as part of the first operation.
