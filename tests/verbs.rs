@@ -386,3 +386,37 @@ fn crops_on_a_gpu_are_those_of_the_definition() {
         }
     }
 }
+
+/// The message about NaN named `--nan`, and the one about a stack of floating point `--scope page`, but `preview` had neither.
+#[test]
+fn preview_named_options_that_it_did_not_have() {
+    let numbers = [[1.5f32, f32::NAN, 3.0], [2.0, -7.25, 100.0]];
+    let samples = numbers.iter().flatten().flat_map(|it| it.to_le_bytes());
+    let mut file = b"\x93NUMPY\x01\0\x76\0".to_vec();
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 3), }";
+    file.extend(format!("{header:<117}\n").bytes().chain(samples));
+    let root = folder(&[("in.npy", &file)]);
+    let refused = run(root.path(), &["preview", "in.npy", "out.tif"], &[]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    let options = ["--nan", "-1", "--scope", "page"];
+    let done = run(
+        root.path(),
+        &[&["preview", "in.npy", "a.tif"], &options[..]].concat(),
+        &[],
+    );
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let normalize = [
+        "normalize",
+        "--auto",
+        "--fit",
+        "1024",
+        "--depth",
+        "8",
+        "in.npy",
+        "b.tif",
+    ];
+    let done = run(root.path(), &[&normalize[..], &options].concat(), &[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let [a, b] = ["a.tif", "b.tif"].map(|name| fs::read(root.path().join(name)).expect("a file"));
+    assert!(a == b);
+}

@@ -230,7 +230,7 @@ pub struct Gathered {
     pub fit: Option<Fit>,
 
     /// Replace an existing output
-    #[arg(long)]
+    #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,
 
     /// Sync the output to disk before renaming it into place, and sync the folder after

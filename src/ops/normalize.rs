@@ -163,7 +163,15 @@ impl Verb for Normalize {
 /// Make a small 8-bit image to look at, ignoring outliers: normalize --auto --fit 1024 --depth 8
 #[derive(clap::Args, Clone, Debug, Default)]
 #[group(skip)]
-pub struct Preview {}
+pub struct Preview {
+    /// Replace NaN and infinite samples with this value; they do not count in the range. Without this option they are refused
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
+    pub nan: Option<f64>,
+
+    /// Measure one range for all pages of a stack (no flicker) or one for each page
+    #[arg(long, value_name = "SCOPE", default_value = "stack")]
+    pub scope: Scope,
+}
 
 impl Verb for Preview {
     const NAME: &'static str = "preview";
@@ -178,6 +186,8 @@ impl Verb for Preview {
     fn operation(self) -> Box<dyn Operation> {
         let auto = Normalize {
             auto: true,
+            nan: self.nan,
+            scope: self.scope,
             ..Normalize::default()
         };
         auto.operation()

@@ -100,6 +100,8 @@ def normalize(
 def preview(
     image: Any,
     *,
+    nan: float | None = None,
+    scope: str | None = None,
     depth: int | None = 8,
     fit: int | None = 1024,
     auto_orient: bool = False,
@@ -111,6 +113,9 @@ def preview(
 
     Args:
         image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
+        nan: Replace NaN and infinite samples with this value; they do not count in the range. Without this option they
+            are refused.
+        scope: Measure one range for all pages of a stack (no flicker) or one for each page (page, stack).
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
@@ -124,7 +129,10 @@ def preview(
         "preview",
         image,
         (),
-        (),
+        (
+            ("nan", nan, ""),
+            ("scope", scope, ""),
+        ),
         depth,
         fit,
         auto_orient,
