@@ -19,6 +19,10 @@ use jxl_oxide::{AllocTracker, JxlImage, PixelFormat};
 /// The most pixels that a byte of a file makes: those of an image of one colour.
 const EXPANSION: u64 = 1 << 16;
 
+/// Bytes that frames may promise beyond those of the file: the library takes memory for a part of a frame before it has
+/// the part, and a truncated file lacks some.
+const PROMISED: u64 = 64 << 20;
+
 /// Bytes of memory for a sample that is decoded: its coefficients, and the sample as floating point.
 const SAMPLE: u64 = 16;
 
@@ -54,11 +58,13 @@ struct JpegXlDecoder {
 
 impl JpegXlDecoder {
     fn open(source: &Source, damaged: bool) -> Result<JpegXlDecoder> {
-        let limit = AllocTracker::with_limit(limits::free_memory() as usize);
-        let builder = JxlImage::builder().alloc_tracker(limit);
+        let length = source.len();
+        let compressed = length + PROMISED;
+        let limit = AllocTracker::with_limit(compressed as usize);
+        let builder = JxlImage::builder().alloc_tracker(limit.clone());
         let image = catch_panic(|| builder.read(stream(source)));
         let image = image.ok().and_then(Result::ok).context(DAMAGED)?;
-        let length = source.len();
+        limit.expand_limit(limits::free_memory().saturating_sub(compressed) as usize);
         ensure!(
             damaged || image.is_loading_done(),
             "truncated at byte {length}"

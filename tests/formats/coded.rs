@@ -16,6 +16,14 @@ fn sixteen_bits_are_exact() {
     }
 }
 
+/// A file of 40 bytes states a frame of a gigabyte: memory for it is not taken before the file has it.
+#[test]
+fn a_jpeg_xl_that_states_a_gigabyte() {
+    let start = b"\xFF\x0A\0\0\0\x0CJXL \r\n\x87\n\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF";
+    let end = b"\0\xFB\xFF\xC2\0\xC3\xC2\0\x07\x08\x09\x0A\x0B\x0D\x0D\x0D";
+    refused(&[&start[..], end].concat(), "its data are damaged");
+}
+
 /// The codestream in the JP2 file.
 fn codestream() -> &'static [u8] {
     let start = JP2.windows(4).position(|it| it == b"\xFF\x4F\xFF\x51");
