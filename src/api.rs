@@ -4,6 +4,7 @@
 mod combine;
 mod device;
 mod error;
+mod gpu_image;
 mod image;
 mod metadata;
 mod numbers;
@@ -20,6 +21,7 @@ pub use crate::image::{Depth, Shape};
 pub use combine::{combine, combine_colours};
 pub use device::{Device, set_threads};
 pub use error::{Error, Result};
+pub use gpu_image::{GpuArray, GpuImage, GpuReader};
 pub use image::{Image, Sample, SampleType, keep_memory};
 pub use metadata::Metadata;
 pub use numbers::{ChannelSum, Histogram, SumValue, Sums, histogram, sum, sum_with};

@@ -45,7 +45,7 @@ pub use done::{Digests, Done, Message, PageResult, Results, Warning};
 pub use errors::{Failure, is_write_error};
 pub use image_type::{ImageType, ImageTypeRecord};
 pub use many::{StackInput, process_into_stack};
-pub use memory::MemoryJob;
+pub use memory::{DeviceInput, MemoryJob};
 pub use split::{OpenStack, open_stack, process_stack_page};
 
 /// What the processing of an image may use: devices and memory.

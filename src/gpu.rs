@@ -116,6 +116,19 @@ impl Devices {
         Devices::in_set(choice, gpus.clone(), None)
     }
 
+    /// The devices of one call that works on this stream of a GPU.
+    pub fn on_stream(choice: Choice, gpus: &Arc<GpuSet>, stream: Gpu) -> Devices {
+        Devices {
+            gpu: OnceLock::from(stream),
+            ..Devices::in_set(choice, gpus.clone(), None)
+        }
+    }
+
+    /// The stream that was used.
+    pub fn into_stream(self) -> Option<Gpu> {
+        self.gpu.into_inner()
+    }
+
     fn in_set(choice: Choice, gpus: Arc<GpuSet>, worker: Option<usize>) -> Devices {
         Devices {
             choice,

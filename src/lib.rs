@@ -102,6 +102,22 @@
 //! # Ok::<(), gpuimg::Error>(())
 //! ```
 //!
+//! # Images in the memory of a GPU
+//!
+//! A [`GpuImage`] is decoded on the GPU or copied there, and stays there while operations change it. Kernels and libraries of yours can
+//! read and write its memory; [`GpuImage::copy_array`] takes theirs. All work on an image has ended when a call returns.
+//!
+//! ```no_run
+//! use gpuimg::{Device, GpuImage, GpuReader, Operations, ReadOptions};
+//!
+//! let gpu = Device::gpu();
+//! let image = GpuImage::read("scan.png", &ReadOptions::new(), &gpu)?;
+//! let result = Operations::new().rotate90().run_on_gpu(&image)?;
+//! let address: u64 = result.address(GpuReader::DefaultStream)?;
+//! let on_host: gpuimg::Image = result.download()?;
+//! # Ok::<(), gpuimg::Error>(())
+//! ```
+//!
 //! # Devices, plans and errors
 //!
 //! A [`Device`] is the CPU, a GPU, or `auto`, which chooses the faster one by an estimate. Keep it: its GPU is started once.
@@ -145,11 +161,11 @@ mod verify;
 
 pub use api::{
     Argument, BayerPattern, Calibration, ChannelSum, Curve, DebayerMethod, Depth, Device, Error,
-    Format, Histogram, Image, Metadata, Normalize, Operations, Pages, Palette, Plan, Project,
-    Projection, ReadOptions, Report, Resolution, Result, Sample, SampleType, Shape, Stack,
-    SumValue, Sums, Unit, Verb, WriteOptions, combine, combine_colours, decode, decode_with,
-    encode, encode_stack, histogram, keep_memory, project, read, read_with, set_threads, sum,
-    sum_with, verbs, write, write_stack,
+    Format, GpuArray, GpuImage, GpuReader, Histogram, Image, Metadata, Normalize, Operations,
+    Pages, Palette, Plan, Project, Projection, ReadOptions, Report, Resolution, Result, Sample,
+    SampleType, Shape, Stack, SumValue, Sums, Unit, Verb, WriteOptions, combine, combine_colours,
+    decode, decode_with, encode, encode_stack, histogram, keep_memory, project, read, read_with,
+    set_threads, sum, sum_with, verbs, write, write_stack,
 };
 
 /// What the project's own tests and benchmarks use. It may change at any time.

@@ -158,6 +158,8 @@ pub struct Properties {
     pub effect: Effect,
     /// Whether it supports 32- and 64-bit samples.
     pub wide_samples: bool,
+    /// Whether a GPU supports 64-bit samples, too.
+    pub doubles_on_gpu: bool,
     /// The statistic that must be measured before any part of an image is processed.
     pub statistic: Statistic,
     /// Whether that statistic is measured for each page, or for all pages of the same type together.
@@ -180,6 +182,7 @@ impl Properties {
             access,
             effect,
             wide_samples: false,
+            doubles_on_gpu: false,
             statistic: Statistic::None,
             scope: Scope::Page,
             per_channel: false,
@@ -399,10 +402,10 @@ pub fn check(op: &dyn Operation, shape: &Shape) -> Result<()> {
 
 /// The reason why a GPU cannot run an operation on an image of this shape, if there is one.
 pub fn gpu_obstacle(op: &dyn Operation, shape: &Shape) -> Option<&'static str> {
-    match shape.depth {
-        Depth::Double => Some("the GPU does not support 64-bit samples"),
-        _ => op.gpu_obstacle(shape),
+    if shape.depth == Depth::Double && !op.properties().doubles_on_gpu {
+        return Some("the GPU does not support 64-bit samples");
     }
+    op.gpu_obstacle(shape)
 }
 
 /// Samples of a depth from their numbers, for definitions.

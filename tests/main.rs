@@ -65,6 +65,7 @@ mod foreign;
 mod formats;
 /// Frames of standard input, one after the other.
 mod frames;
+mod gpu_image;
 /// Stacks of several axes: places on them, and channels that are pages.
 mod hyperstacks;
 /// An error at every system call of every format and verb.

@@ -1,10 +1,16 @@
 //! Where operations run.
 
 use super::error::{Error, Result};
+use crate::gpu::driver::Gpu;
 use crate::gpu::{self, Choice, Devices, GpuSet};
+use crate::image::buffer::{self, Block};
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most bytes of page-locked memory that a stream keeps for the next file: those of a large file of 16-bit samples.
+const KEPT_PAGE_LOCKED: usize = 64 << 20;
 
 /// Where operations run: on the CPU, on a GPU, or wherever they are faster.
 ///
@@ -22,6 +28,21 @@ use std::sync::Arc;
 pub struct Device {
     choice: Choice,
     gpus: Arc<GpuSet>,
+    /// The streams of calls that have ended, for images in the memory of the GPU.
+    streams: Arc<Mutex<Vec<Stream>>>,
+}
+
+/// A stream of a GPU, with the memory that it keeps for its next call.
+struct Stream {
+    gpu: Gpu,
+    /// Page-locked memory.
+    blocks: Vec<Block>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_tuple("Stream").field(&self.gpu.name).finish()
+    }
 }
 
 impl Device {
@@ -50,6 +71,7 @@ impl Device {
         Device {
             choice,
             gpus: Arc::new(GpuSet::new(choice, 1, |_| ())),
+            streams: Arc::default(),
         }
     }
 
@@ -67,6 +89,44 @@ impl Device {
     /// The devices of one call.
     pub(super) fn devices(&self) -> Devices {
         Devices::of_set(self.choice, &self.gpus)
+    }
+
+    /// Runs `work` on a stream of the GPU, which waits until the GPU is started. The stream and its memory are kept for later calls.
+    ///
+    /// # Errors
+    /// A device that is not a GPU, a GPU that cannot be used, and those of `work`.
+    pub(super) fn on_stream<R>(
+        &self,
+        work: impl FnOnce(&Devices) -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        anyhow::ensure!(
+            matches!(self.choice, Choice::Gpu(_)),
+            "an image in the memory of a GPU needs the device gpu or gpu:N, not {self}"
+        );
+        let idle = self.idle_streams().pop();
+        let Stream { gpu, mut blocks } = match idle {
+            Some(stream) => stream,
+            None => Stream {
+                gpu: self.gpus.started()?[0].with_kept_memory()?,
+                blocks: Vec::new(),
+            },
+        };
+        let page_locked = gpu.page_locker();
+        let block = move |bytes| {
+            page_locked(bytes).or_else(|| Some(Box::new(buffer::mapped(bytes)?) as Block))
+        };
+        let devices = Devices::on_stream(self.choice, &self.gpus, gpu);
+        let result =
+            buffer::with_kept_blocks(&mut blocks, KEPT_PAGE_LOCKED, block, || work(&devices));
+        // A stream on which something failed is not used again.
+        if let Some(gpu) = devices.into_stream().filter(|gpu| gpu.wait().is_ok()) {
+            self.idle_streams().push(Stream { gpu, blocks });
+        }
+        result
+    }
+
+    fn idle_streams(&self) -> MutexGuard<'_, Vec<Stream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,8 +147,8 @@ impl FromStr for Device {
 }
 
 /// `auto`, `cpu`, `gpu` or `gpu:N`.
-impl std::fmt::Display for Device {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.choice {
             Choice::Auto => f.write_str("auto"),
             Choice::Cpu => f.write_str("cpu"),

@@ -38,7 +38,7 @@ pub enum SampleType {
 }
 
 impl SampleType {
-    fn new(values: Values) -> SampleType {
+    pub(super) fn new(values: Values) -> SampleType {
         match (values.depth, values.signed) {
             (Depth::Eight, false) => SampleType::U8,
             (Depth::Eight, true) => SampleType::I8,
@@ -63,6 +63,19 @@ impl SampleType {
             SampleType::F64 => (Depth::Double, false),
         };
         Values { depth, signed }
+    }
+
+    /// Whether samples of this type have another form in memory than in files.
+    pub(super) fn is_converted(self) -> bool {
+        is_converted(self.values())
+    }
+
+    /// The metadata of an image that has only samples of this type.
+    pub(super) fn metadata(self) -> metadata::Metadata {
+        metadata::Metadata {
+            signed: self.values().signed,
+            ..metadata::Metadata::default()
+        }
     }
 
     /// Bytes of a sample: 1, 2, 4 or 8.
@@ -260,20 +273,16 @@ impl Image {
     }
 
     /// An image of samples in the form of files.
-    fn of_samples(shape: Shape, sample_type: SampleType, mut samples: Samples) -> Image {
+    pub(super) fn of_samples(shape: Shape, sample_type: SampleType, mut samples: Samples) -> Image {
         convert(&mut samples, sample_type.values(), raw::to_memory);
         Image::of_stored(shape, sample_type, samples)
     }
 
     /// An image of samples in the form of memory.
     fn of_stored(shape: Shape, sample_type: SampleType, samples: Samples) -> Image {
-        let metadata = metadata::Metadata {
-            signed: sample_type.values().signed,
-            ..metadata::Metadata::default()
-        };
         let page = Page {
             image: image::Image::new(shape, samples),
-            metadata,
+            metadata: sample_type.metadata(),
             metadata_bytes: 0,
             described: 1,
         };
@@ -398,7 +407,7 @@ impl Image {
 
     /// What the file says of the pixels.
     pub fn metadata(&self) -> Metadata {
-        Metadata::of_page(&self.page)
+        Metadata::of_page(&self.page, self.shape())
     }
 
     /// Gives the image the metadata of another one. Metadata about samples, such as their largest value, is dropped if the
@@ -451,7 +460,7 @@ impl PartialEq for Image {
 }
 
 /// The shape of an image with these sides and channels.
-fn checked_shape(
+pub(super) fn checked_shape(
     width: usize,
     height: usize,
     channels: usize,

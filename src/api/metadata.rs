@@ -1,8 +1,8 @@
 //! What a file says of its pixels.
 
 use crate::formats::memory::Page;
-use crate::image::Values;
 use crate::image::metadata::{self, Resolution};
+use crate::image::{Shape, Values};
 
 /// What a file says of its pixels, other than their shape and type.
 ///
@@ -20,8 +20,8 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn of_page(page: &Page) -> Metadata {
-        let shape = page.image.shape();
+    /// The metadata of a page of this shape.
+    pub(super) fn of_page<I>(page: &Page<I>, shape: Shape) -> Metadata {
         Metadata {
             samples: Some((shape.channels, page.metadata.values(shape.depth))),
             fields: page.metadata.clone(),

@@ -77,16 +77,28 @@ pub fn sum<'a>(image: impl Into<Cow<'a, Image>>, device: &Device) -> Result<Sums
 /// # Errors
 /// A replacement that is not finite, and those of the device.
 pub fn sum_with<'a>(image: impl Into<Cow<'a, Image>>, nan: f64, device: &Device) -> Result<Sums> {
-    if !nan.is_finite() {
-        let why = format!("the replacement for NaN is a finite number, not {nan}");
-        return Err(Error::argument(why));
-    }
     sums(image.into(), Some(nan), device)
 }
 
 fn sums(image: Cow<Image>, nan: Option<f64>, device: &Device) -> Result<Sums> {
-    let op = sum::Sum { all: true, nan };
-    let done = numbers(image, device, Box::new(op))?;
+    sums_of(numbers(image, device, sum_operation(nan)?)?)
+}
+
+/// The operation that adds up samples.
+///
+/// # Errors
+/// A replacement for NaN that is not finite.
+pub(super) fn sum_operation(nan: Option<f64>) -> Result<Box<dyn Operation>> {
+    match nan.filter(|nan| !nan.is_finite()) {
+        Some(nan) => Err(Error::argument(format!(
+            "the replacement for NaN is a finite number, not {nan}"
+        ))),
+        None => Ok(Box::new(sum::Sum { all: true, nan })),
+    }
+}
+
+/// The sums of the first page of a job.
+pub(super) fn sums_of(done: Done) -> Result<Sums> {
     let totals = done.results.totals.into_iter().next();
     let totals = totals.ok_or_else(|| Error::argument("there is no sum"))?;
     let mut all = totals.numbers().into_iter().map(|numbers| {
@@ -154,7 +166,15 @@ impl Histogram {
 /// # Errors
 /// Samples of 32 and 64 bits, and those of the device.
 pub fn histogram<'a>(image: impl Into<Cow<'a, Image>>, device: &Device) -> Result<Histogram> {
-    let done = numbers(image.into(), device, Box::new(histogram::Histogram))?;
+    histogram_of(numbers(
+        image.into(),
+        device,
+        Box::new(histogram::Histogram),
+    )?)
+}
+
+/// The histogram of a job.
+pub(super) fn histogram_of(done: Done) -> Result<Histogram> {
     let counts = done.results.counts;
     let counts = counts.ok_or_else(|| Error::argument("there is no histogram"))?;
     Ok(Histogram { counts })

@@ -240,8 +240,8 @@ impl Operations {
             return Err(Error::argument("there is no image"));
         };
         let name = first.name().to_path_buf();
-        let pages = images.into_iter().map(Image::into_page).collect();
-        let destination = self.destination(WriteOptions::new().destination(&no_path(), None));
+        let pages: Vec<Page> = images.into_iter().map(Image::into_page).collect();
+        let destination = self.memory_destination();
         let run = |job: &MemoryJob| job.to_pages(pages);
         let (pages, done) = self.in_memory(&name, Some(&destination), device, run)?;
         let report = Report::of_job(done);
@@ -291,7 +291,7 @@ impl Operations {
         if pages.is_empty() {
             return Err(Error::argument("there is no image"));
         }
-        let destination = self.destination(WriteOptions::new().destination(&no_path(), None));
+        let destination = self.memory_destination();
         let devices = Devices::idle(device.choice());
         let job = MemoryJob {
             ops: &self.list(),
@@ -321,7 +321,7 @@ impl Operations {
         let source = Source::open(input).map_err(|error| {
             Error::new(error.context(crate::engine::Failure::new("read", input)))
         })?;
-        let destination = self.destination(WriteOptions::new().destination(&no_path(), None));
+        let destination = self.memory_destination();
         let devices = Devices::idle(device.choice());
         let resources = resources(&devices, reading.reading);
         let named = NamedSource {
@@ -342,13 +342,25 @@ impl Operations {
         run: impl FnOnce(&MemoryJob) -> anyhow::Result<R>,
     ) -> Result<R> {
         let devices = device.devices();
-        let job = MemoryJob {
+        self.job_with(&devices, Reading::default(), name, destination, run)
+            .map_err(Error::new)
+    }
+
+    /// Runs a job whose input and output are in memory, or whose input is a file that is read in this way.
+    pub(super) fn job_with<R>(
+        &self,
+        devices: &Devices,
+        reading: Reading,
+        name: &Path,
+        destination: Option<&Destination>,
+        run: impl FnOnce(&MemoryJob) -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        run(&MemoryJob {
             ops: &self.list(),
             name,
             destination,
-            resources: &resources(&devices, Reading::default()),
-        };
-        run(&job).map_err(Error::new)
+            resources: &resources(devices, reading),
+        })
     }
 
     /// The operations as the engine has them; `convert`, which changes nothing, if there is none.
@@ -362,6 +374,11 @@ impl Operations {
     /// The depth that was asked for, whether the image is brought upright, and the most pixels of its longer side.
     pub(crate) fn shape_options(&self) -> (Option<Depth>, bool, Option<Fit>) {
         (self.depth, self.auto_orient, self.fit)
+    }
+
+    /// The destination of a result that stays in memory.
+    pub(super) fn memory_destination(&self) -> Destination {
+        self.destination(WriteOptions::new().destination(&no_path(), None))
     }
 
     /// The destination of a result of these operations.

@@ -180,6 +180,26 @@ impl Stack {
         })
     }
 
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the first selected page is read alone.
+    pub(super) fn reading_of_first_page(&self) -> Reading {
+        match &self.numbers[..] {
+            [first, _, ..] => Reading {
+                pages: Some(formats::Pages::one(first + 1)),
+                axes: None,
+                ..self.reading
+            },
+            _ => self.reading,
+        }
+    }
+
     fn finish(&self, page: anyhow::Result<(Page, Report)>) -> Result<Image> {
         let (page, report) = page.map_err(|error| unread(&self.path, error))?;
         Ok(Image::of_page(page, &self.path, report))

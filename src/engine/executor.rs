@@ -24,7 +24,9 @@ use crate::gpu::driver::Gpu;
 use crate::gpu::slots::Slot;
 use crate::gpu::{Devices, Failed, Work};
 use crate::image::{Image, Shape};
-use crate::ops::{Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle};
+use crate::ops::{
+    DeviceImage, Executed, OpResult, Operation, Statistic, Statistics, Summary, gpu_obstacle,
+};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
@@ -235,6 +237,22 @@ impl<'a> Executor<'a> {
             Pixels::Deflated(_) => bail!("internal error: the samples are compressed already"),
             Pixels::Device(_) => bail!("internal error: the samples were not copied from the GPU"),
         }
+    }
+
+    /// Copies the image to the memory of the GPU, unless it is there already.
+    ///
+    /// # Errors
+    /// Errors of the GPU.
+    pub fn to_device(&mut self, pixels: Pixels) -> Result<DeviceImage> {
+        let image = match pixels {
+            Pixels::Device(image) => return Ok(image),
+            Pixels::Host(image) => image,
+            Pixels::Deflated(_) => bail!("internal error: the samples are compressed already"),
+        };
+        let gpu = self.devices.opened();
+        let gpu = gpu.context("internal error: an image for a GPU that is not in use")?;
+        let uploaded = on_gpu::upload_image(image, gpu, &mut self.timeline);
+        uploaded.map_err(|error| error.context(Failed))
     }
 
     /// Copies an image from device memory in the requested form. An image in host memory stays as it is.

@@ -4,10 +4,10 @@ use super::errors::{Messages, cannot_write};
 use super::job::{Input, Job, Output};
 use super::shared::SharedStatistics;
 use super::{Destination, Done, OpenFile, Resources, with_fallback, with_own};
-use crate::formats::memory::{MemoryEncoder, Page, Pages};
+use crate::formats::memory::{DeviceEncoder, MemoryEncoder, Page, Pages};
 use crate::formats::{Reader, Writer};
 use crate::image::Shape;
-use crate::ops::{Operation, chain};
+use crate::ops::{DeviceImage, Operation, chain};
 use crate::os::{Source, Target};
 use crate::timing::CodecClock;
 use anyhow::{Context, Result};
@@ -32,7 +32,7 @@ impl MemoryJob<'_> {
     ///
     /// # Errors
     /// Pages that the operations do not support, and those of the device.
-    pub fn to_pages(&self, pages: Vec<Page>) -> Result<(Vec<Page>, Done)> {
+    pub fn to_pages(&self, pages: impl Into<Pages>) -> Result<(Vec<Page>, Done)> {
         let results: RefCell<Vec<Page>> = RefCell::default();
         let attempt = |pages: &Pages| {
             results.borrow_mut().clear();
@@ -47,11 +47,39 @@ impl MemoryJob<'_> {
         Ok((results.into_inner(), done))
     }
 
+    /// The first page of the result, in the memory of the GPU that made it.
+    ///
+    /// # Errors
+    /// As `to_pages`.
+    pub fn to_device(&self, input: DeviceInput) -> Result<(Page<DeviceImage>, Done)> {
+        let results: RefCell<Vec<Page<DeviceImage>>> = RefCell::default();
+        let target = Target::in_memory();
+        let writer = |file: &OpenFile| {
+            let expected = &file.surveys;
+            Ok(Writer::in_memory(DeviceEncoder::new(&results, expected)))
+        };
+        let (done, _) = match input {
+            DeviceInput::Memory(pages) => self.attempt(&pages, &target, writer)?,
+            DeviceInput::File(source) => {
+                let cannot_read = || self.messages().cannot_read();
+                let mut opening = CodecClock::default();
+                let reading = &self.resources.reading;
+                let reader = opening.run(|| Reader::open(source, reading));
+                let reader = reader.with_context(cannot_read)?;
+                let ran = self.attempt_input(source, reader, opening, &target, writer)?;
+                source.check_unchanged().with_context(cannot_read)?;
+                ran
+            }
+        };
+        let first = results.into_inner().into_iter().next();
+        Ok((first.context("internal error: there is no result")?, done))
+    }
+
     /// The result as the bytes of a file of the destination's format.
     ///
     /// # Errors
     /// As `to_pages`, and a result that the format cannot store.
-    pub fn to_bytes(&self, pages: Vec<Page>) -> Result<(Vec<u8>, Done)> {
+    pub fn to_bytes(&self, pages: impl Into<Pages>) -> Result<(Vec<u8>, Done)> {
         let bytes: Cell<Vec<u8>> = Cell::default();
         let attempt = |pages: &Pages| {
             let target = Target::in_memory();
@@ -68,7 +96,7 @@ impl MemoryJob<'_> {
     ///
     /// # Errors
     /// As `to_bytes`, and a file that cannot be written.
-    pub fn to_file(&self, pages: Vec<Page>) -> Result<Done> {
+    pub fn to_file(&self, pages: impl Into<Pages>) -> Result<Done> {
         let attempt = |pages: &Pages| {
             let destination = self.destination.context(NO_DESTINATION)?;
             let target = destination.create()?;
@@ -109,10 +137,10 @@ impl MemoryJob<'_> {
     /// Calls `attempt`, and calls it again on the CPU if a GPU that `auto` chose fails.
     fn with_fallback(
         &self,
-        pages: Vec<Page>,
+        pages: impl Into<Pages>,
         attempt: impl Fn(&Pages) -> Result<Done>,
     ) -> Result<Done> {
-        let mut pages = Pages::new(pages);
+        let mut pages = pages.into();
         // A second attempt needs the pixels again. If none is possible, the first may take them without a copy.
         pages.again |= self.resources.devices.may_use_gpu();
         with_fallback(|| attempt(&pages), true, self.resources.devices)
@@ -158,7 +186,21 @@ impl MemoryJob<'_> {
         writer: impl FnOnce(&OpenFile) -> Result<Writer<'t>>,
     ) -> Result<(Done, u64)> {
         let source = Source::memory(Vec::new());
-        let file = self.open(&source, pages)?;
+        let reader = Reader::in_memory(&source, pages);
+        let reader = reader.with_context(|| self.messages().cannot_read())?;
+        self.attempt_input(&source, reader, CodecClock::default(), target, writer)
+    }
+
+    /// As `attempt`, on the selected pages of a reader, which took the time `opening` to open.
+    fn attempt_input<'t>(
+        &'t self,
+        source: &Source,
+        reader: Reader,
+        opening: CodecClock,
+        target: &'t Target,
+        writer: impl FnOnce(&OpenFile) -> Result<Writer<'t>>,
+    ) -> Result<(Done, u64)> {
+        let file = OpenFile::from_reader(self.ops, reader, self.destination, self.messages())?;
         let ops = with_own(self.ops, file.own_op.as_deref());
         let (shape, count) = (file.surveys[0].shape, file.surveys.len());
         let output = self.destination.map(|destination| {
@@ -166,15 +208,27 @@ impl MemoryJob<'_> {
             Ok::<_, anyhow::Error>(Output::to_file(destination, target, writer))
         });
         let mut job = Job::new(&ops, output.transpose()?, self.resources, count);
-        let mut input = self.input(&source, file.reader);
+        job.diagnostics.add_about_file(file.reader.left_out());
+        let mut input = Input {
+            opening,
+            ..self.input(source, file.reader)
+        };
         let shared = job.measure_stack(&mut input)?;
         for index in 0..count {
             job.run_page(&mut input, &shared, index)?;
         }
-        let finished = job.finish(shape, None);
+        let finished = job.finish(shape, input.reader.damage());
         let length = finished.length();
         Ok((finished.done, length))
     }
+}
+
+/// A page that is processed into the memory of a GPU.
+pub enum DeviceInput<'a> {
+    /// The only page of these.
+    Memory(Pages),
+    /// The only page that is selected of a file.
+    File(&'a Source),
 }
 
 const NO_DESTINATION: &str = "internal error: there is no destination";

@@ -159,6 +159,9 @@ impl<'a> Job<'a> {
         {
             return Ok(LoadedPage::Rows(first));
         }
+        if let Some(image) = input.reader.device_image() {
+            return Ok(LoadedPage::Whole(Pixels::Device(image)));
+        }
         if let Some(pixels) = self.decode_page_on_gpu(input, run)? {
             return Ok(LoadedPage::Whole(pixels));
         }
@@ -397,6 +400,10 @@ impl<'a> Job<'a> {
         let written = match pixels {
             Pixels::Deflated(deflated) => {
                 clock.run(|| writer.deflated(&deflated, metadata, effect, diagnostics))
+            }
+            pixels if writer.keeps_on_gpu() => {
+                let image = self.executor.to_device(pixels)?;
+                clock.run(|| writer.device_page(image, metadata, effect, diagnostics))
             }
             pixels => {
                 let image = self.executor.to_host(pixels)?;

@@ -454,6 +454,7 @@ fn gpu_can_decode(header: &PageHeader, output: Option<&Destination>) -> bool {
 /// The form in which a GPU returns the output: deflated for a large PNG. The host compresses a small one in less time.
 fn output_form(writer: Option<&Writer>, shape: &Shape) -> Form {
     match writer {
+        Some(writer) if writer.keeps_on_gpu() => Form::Device,
         Some(writer) if writer.is_for_gpu() && shape.pixels() >= MIN_PIXELS_TO_COMPRESS => {
             Form::Png
         }
@@ -470,6 +471,7 @@ fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shap
         return Form::Device;
     }
     match writer {
+        Some(writer) if writer.keeps_on_gpu() => Form::Device,
         Some(writer) if writer.is_for_gpu() => Form::Png,
         _ => Form::Samples,
     }

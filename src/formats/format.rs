@@ -13,6 +13,7 @@ use super::error_policy::ErrorPolicy;
 use super::packed::{Packed, Unsuited};
 use crate::image::metadata::{Alpha, Axes, Diagnostics, Metadata, Own};
 use crate::image::{Depth, Image, Region, Shape};
+use crate::ops::DeviceImage;
 use crate::os::{Source, Target, is_store_name};
 use anyhow::{Result, bail, ensure};
 use std::borrow::Cow;
@@ -318,6 +319,11 @@ pub trait Decoder {
         Err(Unsuited::new("its format is decoded on the CPU alone"))
     }
 
+    /// The selected page, if it is in the memory of a GPU. It can be taken once.
+    fn device_image(&self) -> Option<DeviceImage> {
+        None
+    }
+
     /// Whether the selected page can be given in blocks.
     fn gives_blocks(&self) -> bool {
         false
@@ -434,6 +440,19 @@ pub trait Encoder {
     /// As `page`'s.
     fn deflated_page(&mut self, _page: &Deflated, _metadata: &Metadata) -> Result<()> {
         bail!("only PNG can store deflated pixels")
+    }
+
+    /// Whether pages stay in the memory of the GPU.
+    fn takes_device_images(&self) -> bool {
+        false
+    }
+
+    /// As `page`, for samples in the memory of a GPU.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    fn device_page(&mut self, _image: DeviceImage, _metadata: &Metadata) -> Result<()> {
+        bail!("internal error: the output is not in the memory of a GPU")
     }
 
     /// Bytes written so far; after the last page, the file's length.

@@ -6,6 +6,7 @@ use super::packed::{Packed, Unsuited};
 use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
 use crate::image::{Image, Region, Shape};
+use crate::ops::DeviceImage;
 use crate::os::Source;
 use anyhow::{Context, Error, Result, ensure};
 
@@ -412,6 +413,11 @@ impl<'a> Reader<'a> {
     /// Why only `decode` decodes the page.
     pub fn packed(&self) -> Result<Packed, Unsuited> {
         self.decoder.packed()
+    }
+
+    /// The page, if it is in the memory of a GPU. It can be taken once.
+    pub fn device_image(&self) -> Option<DeviceImage> {
+        self.decoder.device_image()
     }
 
     /// Whether the page can be given in blocks: not if damage is accepted.

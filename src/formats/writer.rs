@@ -2,10 +2,11 @@
 
 use super::deflated::Deflated;
 use super::format::{self, Bands, Encoder, Format, PageSurvey};
-use super::memory::{self, MemoryEncoder};
+use super::memory;
 use super::{Options, metadata, tiff};
 use crate::image::metadata::{Diagnostics, Effect, Metadata};
 use crate::image::{Image, Shape};
+use crate::ops::DeviceImage;
 use crate::os::Target;
 use anyhow::Result;
 use std::borrow::Cow;
@@ -43,8 +44,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Keeps the pages in memory.
-    pub fn in_memory(encoder: MemoryEncoder<'a>) -> Writer<'a> {
+    /// Keeps the pages in memory, as `encoder` does.
+    pub fn in_memory(encoder: impl Encoder + 'a) -> Writer<'a> {
         Writer {
             format: &memory::FORMAT,
             encoder: Box::new(encoder),
@@ -140,6 +141,26 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         self.convert(&page.shape(), &mut metadata, effect, diagnostics)?;
         self.encoder.deflated_page(page, &metadata)
+    }
+
+    /// Whether pages stay in the memory of the GPU.
+    pub fn keeps_on_gpu(&self) -> bool {
+        self.encoder.takes_device_images()
+    }
+
+    /// As `page`, for samples in the memory of a GPU.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    pub fn device_page(
+        &mut self,
+        image: DeviceImage,
+        mut metadata: Metadata,
+        effect: Effect,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        self.convert(&image.shape, &mut metadata, effect, diagnostics)?;
+        self.encoder.device_page(image, &metadata)
     }
 
     /// Converts the metadata of a page of this shape to the format's, and refuses what the format cannot hold.

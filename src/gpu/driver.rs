@@ -9,6 +9,7 @@ mod budget;
 mod context;
 mod error;
 mod event;
+mod foreign;
 mod kernel;
 pub(crate) mod launch;
 mod memory;
@@ -21,6 +22,7 @@ mod waiting;
 
 pub use context::{Facts, Gpu, has_driver};
 pub(super) use error::in_words;
+pub use foreign::{ForeignMemory, ForeignStream, Readers};
 pub use kernel::{Grid, Kernel};
 pub use memory::{Buffer, View, ViewMut};
 pub use pinned::Pinned;

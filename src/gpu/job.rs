@@ -232,6 +232,18 @@ impl Job<'_, '_> {
         Ok(region)
     }
 
+    /// Copies a buffer to new device memory.
+    pub fn duplicate(&mut self, buffer: &Buffer) -> Result<Buffer> {
+        let mut copy = self.alloc(buffer.len())?;
+        self.timed(
+            "copy",
+            2 * buffer.len() as u64,
+            Limit::DeviceMemory,
+            |job| job.gpu.copy(buffer, &mut copy),
+        )?;
+        Ok(copy)
+    }
+
     /// Copies `buffer` over plain memory of the same length, after all queued work.
     pub fn fetch(&mut self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         self.timed("download", host.len() as u64, Limit::Pcie, |job| {

@@ -133,15 +133,28 @@ pub fn with_pool<R>(
     make: impl Fn(usize) -> Option<Block> + 'static,
     work: impl FnOnce() -> R,
 ) -> R {
+    with_kept_blocks(&mut Vec::new(), most, make, work)
+}
+
+/// As `with_pool`, with a pool that has `blocks`; those that it has afterwards are put back there.
+pub fn with_kept_blocks<R>(
+    blocks: &mut Vec<Block>,
+    most: usize,
+    make: impl Fn(usize) -> Option<Block> + 'static,
+    work: impl FnOnce() -> R,
+) -> R {
     let pool = BufferPool {
-        blocks: Vec::new(),
+        blocks: std::mem::take(blocks),
         most,
         make: Box::new(make),
         generation: 0,
     };
-    POOL.set(Some(pool));
+    // A thread that waits for others may have begun this work in the middle of other work, which has a pool of its own.
+    let outer = POOL.replace(Some(pool));
     let result = work();
-    POOL.set(None);
+    if let Some(pool) = POOL.replace(outer) {
+        *blocks = pool.blocks;
+    }
     result
 }
 

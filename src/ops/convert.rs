@@ -58,6 +58,7 @@ impl Operation for Convert {
     fn properties(&self) -> Properties {
         Properties {
             wide_samples: true,
+            doubles_on_gpu: true,
             ..Properties::new(Convert::NAME, Access::Pointwise, Effect::Kept)
         }
     }

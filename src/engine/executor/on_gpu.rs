@@ -165,6 +165,17 @@ pub(super) fn download_buffer(shape: Shape, form: Form) -> Result<HostMemory> {
     Ok(samples.into())
 }
 
+/// Copies an image to device memory.
+pub(super) fn upload_image(
+    image: Image,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+) -> Result<DeviceImage> {
+    let shape = image.shape();
+    let mut memory: HostMemory = image.into_samples().into();
+    gpu.job(&mut memory, timeline, |job| upload(shape, job))
+}
+
 /// Copies the image in the job's memory to device memory.
 fn upload(shape: Shape, job: &mut Job) -> Result<DeviceImage> {
     Ok(DeviceImage {

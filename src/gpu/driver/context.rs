@@ -119,7 +119,21 @@ impl Gpu {
         } else {
             Allocator::plain(stream.clone(), budget)
         };
-        Ok(Gpu {
+        Ok(self.on_stream(stream, allocator))
+    }
+
+    /// The same GPU with another stream that keeps device memory for its next image. Nothing of the context changes, which a
+    /// program shares with other libraries.
+    pub fn with_kept_memory(&self) -> Result<Gpu> {
+        let stream = self.context.new_stream().map_err(in_words)?;
+        let is_ordered = has_memory_pool(&self.context);
+        let allocator = Allocator::keeping(stream.clone(), self.budget.clone(), is_ordered);
+        Ok(self.on_stream(stream, allocator))
+    }
+
+    /// The same GPU with this stream, and the allocator of its memory.
+    fn on_stream(&self, stream: Arc<CudaStream>, allocator: Allocator) -> Gpu {
+        Gpu {
             context: self.context.clone(),
             staging: Staging::new(stream.clone()),
             stream,
@@ -134,7 +148,7 @@ impl Gpu {
             slots: self.slots.clone(),
             name: self.name.clone(),
             opened: self.opened,
-        })
+        }
     }
 
     /// The same GPU, with at most `bytes` of its memory for images.
@@ -290,10 +304,15 @@ fn no_gpu() -> Error {
     anyhow!("the NVIDIA driver shows no GPU{hides}")
 }
 
+/// Whether the GPU has a memory pool, from which memory is allocated in the order of a stream's work.
+fn has_memory_pool(context: &CudaContext) -> bool {
+    let supported = Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+    context.attribute(supported).is_ok_and(|yes| yes == 1)
+}
+
 /// Whether the GPU has a memory pool; if so, the pool is set to keep freed memory.
 fn keep_pool(context: &CudaContext) -> bool {
-    let supported = Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
-    if !context.attribute(supported).is_ok_and(|yes| yes == 1) {
+    if !has_memory_pool(context) {
         return false;
     }
     let keep = || -> std::result::Result<(), DriverError> {

@@ -22,7 +22,7 @@ pub struct Buffer {
     pub(super) pointer: sys::CUdeviceptr,
     pub(super) len: usize,
     block: Block,
-    allocator: Arc<Allocator>,
+    pub(super) allocator: Arc<Allocator>,
 }
 
 impl Buffer {

@@ -14,25 +14,13 @@ use std::sync::{Arc, RwLock};
 impl Gpu {
     /// Memory that every GPU accesses directly, until it is dropped; `None` if the driver refuses.
     pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
-        let mut memory = buffer::mapped(bytes)?;
-        self.context.bind_to_thread().ok()?;
-        // SAFETY: the mapping is live, and `PageLocked` unregisters it before it unmaps it.
-        unsafe {
-            sys::cuMemHostRegister_v2(
-                memory.as_mut_ptr().cast(),
-                memory.len(),
-                sys::CU_MEMHOSTREGISTER_PORTABLE,
-            )
-        }
-        .result()
-        .ok()?;
-        if let Ok(mut blocks) = PAGE_LOCKED.write() {
-            blocks.push(addresses(&memory));
-        }
-        Some(Box::new(PageLocked {
-            memory,
-            context: self.context.clone(),
-        }))
+        page_locked(&self.context, bytes)
+    }
+
+    /// `page_locked`, for other threads.
+    pub fn page_locker(&self) -> impl Fn(usize) -> Option<buffer::Block> + Send + 'static {
+        let context = self.context.clone();
+        move |bytes| page_locked(&context, bytes)
     }
 
     /// Runs `work` with `host` pinned, so that the GPU accesses it directly; before it returns it
@@ -70,6 +58,29 @@ impl Gpu {
             direct: pinning.result().is_ok() || pinning == already,
         })
     }
+}
+
+/// As `Gpu::page_locked`.
+fn page_locked(context: &Arc<CudaContext>, bytes: usize) -> Option<buffer::Block> {
+    let mut memory = buffer::mapped(bytes)?;
+    context.bind_to_thread().ok()?;
+    // SAFETY: the mapping is live, and `PageLocked` unregisters it before it unmaps it.
+    unsafe {
+        sys::cuMemHostRegister_v2(
+            memory.as_mut_ptr().cast(),
+            memory.len(),
+            sys::CU_MEMHOSTREGISTER_PORTABLE,
+        )
+    }
+    .result()
+    .ok()?;
+    if let Ok(mut blocks) = PAGE_LOCKED.write() {
+        blocks.push(addresses(&memory));
+    }
+    Some(Box::new(PageLocked {
+        memory,
+        context: context.clone(),
+    }))
 }
 
 /// The addresses of all `PageLocked` memory. To ask the driver takes 0.1 ms while other threads use
