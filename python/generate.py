@@ -33,7 +33,13 @@ SHARED = [
     ("fit", "int | None", "None", "Make the result smaller, so that its longer side has at most this many pixels."),
     ("auto_orient", "bool", "False", "Bring the image upright first, as its orientation says."),
     ("dtype", "Any", "None", 'Convert the result to a type that holds every value: "float32", or "int32" for "uint16".'),
-    ("device", "str", '"auto"', '"cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.'),
+    (
+        "device",
+        "str",
+        '"auto"',
+        '"cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N" with the result in '
+        "the memory of that GPU, where the result of an image on a GPU always is.",
+    ),
     ("out", "Any", "None", "A writable array of the result's shape and dtype, which receives the result and is returned."),
 ]
 

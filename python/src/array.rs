@@ -32,7 +32,7 @@ impl Input {
     /// An `Image`, or anything that is or can be an array in host memory.
     pub fn new(object: &Bound<PyAny>) -> PyResult<Input> {
         match object.cast::<Image>() {
-            Ok(image) => Ok(Input::Image(image.get().engine())),
+            Ok(image) => Ok(Input::Image(image.get().engine()?.clone())),
             Err(_) => Ok(Input::Array(Array::new(object)?)),
         }
     }
@@ -250,21 +250,17 @@ impl DerefMut for Room {
 fn with_numpy<'py>(object: &Bound<'py, PyAny>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let has = |name: &str| object.hasattr(name).unwrap_or(false);
-    let on_device = || -> PyResult<bool> {
-        if has("__cuda_array_interface__") {
-            return Ok(true);
-        }
+    let is_on_gpu = || -> PyResult<bool> {
         if !has("__dlpack_device__") {
-            return Ok(false);
+            return Ok(has("__cuda_array_interface__"));
         }
-        let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-        // The CPU, and memory of the CPU that is pinned for CUDA.
-        Ok(kind != 1 && kind != 3)
+        let device = object.call_method0("__dlpack_device__")?.extract()?;
+        Ok(crate::dlpack::gpu_of(device).is_some())
     };
-    if on_device()? {
+    if is_on_gpu()? {
         return Err(argument(
-            "the array is in the memory of a device, but only arrays in host memory are supported: copy it first \
-             (tensor.cpu() in PyTorch, array.get() in CuPy)",
+            "the array is in the memory of a GPU, but this needs arrays in host memory: copy it first (tensor.cpu() in PyTorch, \
+             array.get() in CuPy)",
         ));
     }
     let function = if has("__array_interface__") || has("__array__") {
@@ -321,6 +317,23 @@ fn sample_type(buffer: &PyUntypedBuffer) -> PyResult<(SampleType, bool)> {
         found,
         is_big != cfg!(target_endian = "big") && found.bytes() > 1,
     ))
+}
+
+/// The type of samples with this name in `__cuda_array_interface__`, which has the byte order of the machine: `<u2`.
+pub fn type_of_interface(name: &str) -> Option<SampleType> {
+    let types = [
+        ("u1", SampleType::U8),
+        ("i1", SampleType::I8),
+        ("u2", SampleType::U16),
+        ("i2", SampleType::I16),
+        ("u4", SampleType::U32),
+        ("i4", SampleType::I32),
+        ("f4", SampleType::F32),
+        ("f8", SampleType::F64),
+    ];
+    let plain = name.strip_prefix(['<', '|', '='])?;
+    let row = types.iter().find(|row| row.0 == plain);
+    row.map(|row| row.1)
 }
 
 /// The address of the first sample of an array.

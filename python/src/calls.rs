@@ -4,8 +4,10 @@ use crate::array::{Array, Input};
 use crate::errors::{OrRaise, argument};
 use crate::image::{Image, Refused, converted, named_type};
 use crate::metadata::Metadata;
-use crate::runtime;
-use gpuimg::{Calibration, Format, Operations, ReadOptions, SampleType, Stack, WriteOptions};
+use crate::runtime::{self, Place};
+use gpuimg::{
+    Calibration, Format, GpuImage, Operations, ReadOptions, SampleType, Stack, WriteOptions,
+};
 use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
@@ -164,13 +166,25 @@ impl Wanted {
     }
 }
 
-/// Reads an image from a file.
+/// Reads an image from a file, into the memory of a GPU if one is named.
 #[pyfunction]
-pub fn read(py: Python, path: PathBuf, reading: Reading, dtype: Option<&str>) -> PyResult<Image> {
+pub fn read(
+    py: Python,
+    path: PathBuf,
+    reading: Reading,
+    dtype: Option<&str>,
+    device: &str,
+) -> PyResult<Image> {
     let (options, dtype) = (reading.options()?, named_type(dtype)?);
-    let image = runtime::run(py, FILE, || {
-        Image::with_type(gpuimg::read_with(path, &options)?, dtype)
-    })?;
+    let image = match runtime::current().place(device)? {
+        Place::Host(_) => runtime::run(py, FILE, || {
+            Image::with_type(gpuimg::read_with(path, &options)?, dtype)
+        })?,
+        Place::Gpu(gpu) => {
+            let image = runtime::run(py, FILE, || GpuImage::read(path, &options, &gpu))?;
+            return crate::gpu::typed(image.or_raise()?, dtype);
+        }
+    };
     Ok(image?)
 }
 
@@ -230,7 +244,14 @@ pub fn write(
     writing: Writing,
     metadata: Option<&Metadata>,
 ) -> PyResult<Vec<String>> {
-    let (inputs, options) = (Inputs::new(image)?, writing.options()?);
+    let options = writing.options()?;
+    if metadata.is_none()
+        && let Some(image) = crate::gpu::image(image)?
+    {
+        let report = runtime::run(py, FILE, || image.write(path, &options))?;
+        return Ok(report.or_raise()?.warnings);
+    }
+    let inputs = Inputs::new(image)?;
     let metadata = metadata.map(|metadata| metadata.fields.clone());
     let report = runtime::run(py, FILE, || {
         let images = inputs.load(metadata.as_ref())?;
@@ -248,8 +269,15 @@ pub fn encode<'py>(
     writing: Writing,
     metadata: Option<&Metadata>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (inputs, options) = (Inputs::new(image)?, writing.options()?);
+    let options = writing.options()?;
     let format: Format = format.parse().or_raise()?;
+    if metadata.is_none()
+        && let Some(image) = crate::gpu::image(image)?
+    {
+        let bytes = runtime::run(py, FILE, || image.encode(format, &options))?;
+        return Ok(PyBytes::new(py, &bytes.or_raise()?));
+    }
+    let inputs = Inputs::new(image)?;
     let metadata = metadata.map(|metadata| metadata.fields.clone());
     let bytes = runtime::run(py, inputs.bytes(), || {
         let images = inputs.load(metadata.as_ref())?;
@@ -333,7 +361,9 @@ pub fn calibrate<'py>(
     let frames = [&bias, &dark, &flat, &flat_start];
     let bytes = frames.into_iter().flatten().next().map_or(0, Input::bytes);
     if to.is_some_and(|to| to != "f32") {
-        return Err(argument("calibrate keeps the type of the image, or gives \"f32\""));
+        return Err(argument(
+            "calibrate keeps the type of the image, or gives \"f32\"",
+        ));
     }
     let operations = runtime::run(py, bytes, || {
         // Copies, since `out` may be one of them.
@@ -362,7 +392,14 @@ fn run<'py>(
     device: &str,
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (inputs, dtype) = (Inputs::new(image)?, named_type(dtype)?);
+    let dtype = named_type(dtype)?;
+    if !is_stack(image)
+        && let Some(image) = crate::gpu::image_for(image, device)?
+    {
+        let result = crate::gpu::run(py, &image, operations, dtype, out.is_some())?;
+        return result.into_bound_py_any(py);
+    }
+    let inputs = Inputs::new(image)?;
     let device = runtime::current().device(device)?;
     if let Some(out) = out {
         let array = Array::new(&out)?;
@@ -417,6 +454,11 @@ fn run_into(
     runtime::run(py, input.bytes(), work)??.map_err(argument)
 }
 
+/// Whether an object is a stack: a list or a tuple.
+fn is_stack(object: &Bound<PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+}
+
 /// An image, or the pages of a stack.
 enum Inputs {
     One(Input),
@@ -426,7 +468,7 @@ enum Inputs {
 impl Inputs {
     /// A list or a tuple is a stack.
     fn new(object: &Bound<PyAny>) -> PyResult<Inputs> {
-        if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+        if !is_stack(object) {
             return Ok(Inputs::One(Input::new(object)?));
         }
         let pages = object.try_iter()?;
@@ -466,8 +508,16 @@ pub fn read_and_run(
     options: &ReadOptions,
     operations: &Operations,
     dtype: Option<SampleType>,
-    device: &gpuimg::Device,
+    place: &Place,
 ) -> Result<Image, Refused> {
-    let image = gpuimg::read_with(path, options)?;
-    Image::with_type(operations.run(image, device)?, dtype)
+    match place {
+        Place::Host(device) => {
+            let image = gpuimg::read_with(path, options)?;
+            Image::with_type(operations.run(image, device)?, dtype)
+        }
+        Place::Gpu(gpu) => {
+            let image = operations.run_file_to_gpu(path, options, gpu)?;
+            crate::gpu::typed(image, dtype).map_err(Refused::Raised)
+        }
+    }
 }

@@ -11,6 +11,21 @@ use std::sync::Arc;
 /// kDLCPU: the memory of the host.
 pub const CPU: (i32, i32) = (1, 0);
 
+/// kDLCUDA and kDLCUDAManaged: the memory of a GPU, and memory that moves to and from it.
+const CUDA: i32 = 2;
+const CUDA_MANAGED: i32 = 13;
+
+/// The memory of a GPU.
+pub fn gpu(number: usize) -> (i32, i32) {
+    (CUDA, number as i32)
+}
+
+/// The number of the GPU in whose memory a tensor is, by its `__dlpack_device__`.
+pub fn gpu_of(device: (i32, i32)) -> Option<usize> {
+    let is_gpu = matches!(device.0, CUDA | CUDA_MANAGED);
+    is_gpu.then_some(device.1.max(0) as usize)
+}
+
 /// The version of the structures below that have one.
 const VERSION: Version = Version { major: 1, minor: 0 };
 const READ_ONLY: u64 = 1;
@@ -65,8 +80,12 @@ pub struct Lent {
     pub sample_type: SampleType,
     /// Height and width, and channels if there are several.
     pub shape: Vec<i64>,
-    /// Whether the memory is a copy, which the receiver may change.
+    /// Where the memory is.
+    pub device: (i32, i32),
+    /// Whether the memory is a copy.
     pub is_copy: bool,
+    /// Whether the receiver may change the memory.
+    pub is_writable: bool,
 }
 
 /// A tensor together with all that it points to.
@@ -81,7 +100,8 @@ impl Lent {
     /// A capsule with the tensor: with its flags if the receiver knows them.
     pub fn into_capsule(self, py: Python, versioned: bool) -> PyResult<Bound<PyAny>> {
         if versioned {
-            let flags = if self.is_copy { IS_COPIED } else { READ_ONLY };
+            let copied = if self.is_copy { IS_COPIED } else { 0 };
+            let flags = copied | if self.is_writable { 0 } else { READ_ONLY };
             let held = self.hold(|tensor| ManagedTensorVersioned {
                 version: VERSION,
                 context: ptr::null_mut(),
@@ -123,14 +143,11 @@ impl Lent {
             F32 | F64 => 2,
             _ => 1,
         };
-        let mut strides = vec![1; self.shape.len()];
-        for axis in (1..self.shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * self.shape[axis];
-        }
+        let strides = dense_strides(&self.shape);
         let tensor = Tensor {
             data: self.data.cast_mut().cast(),
-            device_type: CPU.0,
-            device_id: CPU.1,
+            device_type: self.device.0,
+            device_id: self.device.1,
             dimensions: self.shape.len() as i32,
             code,
             bits: 8 * self.sample_type.bytes() as u8,
@@ -221,4 +238,74 @@ pub fn check_receiver(stream: Option<&Bound<PyAny>>, device: Option<(i32, i32)>)
             "the image is in host memory (1, 0), not on the device ({kind}, {number}): copy it there, as with torch.from_dlpack(image).cuda()"
         ))),
     }
+}
+
+/// A tensor in the memory of a GPU that another library lends.
+pub struct Borrowed<'py> {
+    /// The tensor, which the library frees after this.
+    _capsule: Bound<'py, PyAny>,
+    /// Its first sample, and the number of its GPU.
+    pub address: u64,
+    pub gpu: usize,
+    /// The sides, and the samples from one to the next of each.
+    pub sides: Vec<usize>,
+    pub strides: Vec<i64>,
+    /// The type of the samples; `None` for one that images do not have.
+    pub sample_type: Option<SampleType>,
+}
+
+/// Borrows the tensor of an object with `__dlpack__`, after whose queued work it lets the default stream wait.
+pub fn borrow<'py>(object: &Bound<'py, PyAny>) -> PyResult<Borrowed<'py>> {
+    let py = object.py();
+    let stream = pyo3::types::PyDict::new(py);
+    stream.set_item("stream", 1)?;
+    let capsule = object.call_method("__dlpack__", (), Some(&stream))?;
+    // SAFETY: the name is static, and the interpreter is attached.
+    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), UNVERSIONED.as_ptr()) };
+    if pointer.is_null() {
+        return Err(PyErr::fetch(py));
+    }
+    // SAFETY: a capsule of this name has such a tensor, which lives as long as the capsule, since nobody receives it.
+    let tensor = unsafe { &(*pointer.cast::<ManagedTensor>()).tensor };
+    let count = tensor.dimensions.max(0) as usize;
+    let numbers = |numbers: *const i64| {
+        // SAFETY: a tensor has as many sides as dimensions, and as many strides, unless it has none.
+        let numbers = (count > 0).then(|| unsafe { std::slice::from_raw_parts(numbers, count) });
+        numbers.unwrap_or_default().to_vec()
+    };
+    let sides = numbers(tensor.shape);
+    let strides = if tensor.strides.is_null() {
+        dense_strides(&sides)
+    } else {
+        numbers(tensor.strides)
+    };
+    use SampleType::{F32, F64, I8, I16, I32, U8, U16, U32};
+    let sample_type = match (tensor.code, tensor.bits, tensor.lanes) {
+        (0, 8, 1) => Some(I8),
+        (0, 16, 1) => Some(I16),
+        (0, 32, 1) => Some(I32),
+        (1, 8, 1) => Some(U8),
+        (1, 16, 1) => Some(U16),
+        (1, 32, 1) => Some(U32),
+        (2, 32, 1) => Some(F32),
+        (2, 64, 1) => Some(F64),
+        _ => None,
+    };
+    Ok(Borrowed {
+        address: tensor.data.addr() as u64 + tensor.byte_offset,
+        gpu: tensor.device_id.max(0) as usize,
+        sides: sides.iter().map(|&side| side.max(0) as usize).collect(),
+        strides,
+        sample_type,
+        _capsule: capsule,
+    })
+}
+
+/// The strides of sides without gaps, the last of which is 1.
+fn dense_strides(sides: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; sides.len()];
+    for axis in (1..sides.len()).rev() {
+        strides[axis - 1] = strides[axis] * sides[axis];
+    }
+    strides
 }

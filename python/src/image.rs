@@ -4,10 +4,11 @@ use crate::array::{Input, cast};
 use crate::dlpack;
 use crate::errors::{OrRaise, argument};
 use crate::metadata::Metadata;
-use gpuimg::{Report, SampleType};
-use pyo3::exceptions::{PyBufferError, PyRuntimeError};
+use crate::runtime::OfProcess;
+use gpuimg::{GpuImage, Report, SampleType, Shape};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
@@ -20,9 +21,12 @@ use std::{ptr, slice};
 /// It has the buffer protocol: ``numpy.asarray(image)`` is an array of shape (height, width) for grey images and
 /// (height, width, channels) for others, of dtype uint8, int8, uint16, int16, uint32, int32, float32 or float64. The array is
 /// read-only and shares the memory of the image, which it keeps alive; ``numpy.array(image)`` is a copy that can be changed.
+///
+/// An image in the memory of a GPU (``device="cuda"``) has ``__dlpack__`` and ``__cuda_array_interface__`` instead:
+/// ``torch.from_dlpack(image)`` and ``cupy.from_dlpack(image)`` copy nothing. ``image.cpu()`` is the image in host memory.
 #[pyclass(frozen, module = "gpuimg")]
 pub struct Image {
-    image: Arc<gpuimg::Image>,
+    pixels: Pixels,
     /// The samples as Python has them, if the library stores them in another form.
     converted: OnceLock<Arc<Vec<u8>>>,
     /// The report of the operations, if the image lost it in a conversion.
@@ -32,27 +36,40 @@ pub struct Image {
     strides: [isize; 3],
 }
 
+/// Where the samples of an image are.
+pub enum Pixels {
+    /// In host memory.
+    Host(Arc<gpuimg::Image>),
+    /// In the memory of a GPU.
+    Gpu(OfProcess<GpuImage>),
+}
+
 /// The address of the first sample of an image.
 struct Address(*const u8);
 
 // SAFETY: it is only an address.
 unsafe impl Send for Address {}
 
-/// The number of dimensions, which grey images have two of.
-fn dimensions(image: &gpuimg::Image) -> usize {
-    if image.channels() == 1 { 2 } else { 3 }
-}
-
 impl Image {
     /// An image of the library.
     pub fn new(image: gpuimg::Image) -> Image {
-        let shape = image.shape();
-        let item = image.sample_type().bytes();
+        let (shape, sample_type) = (image.shape(), image.sample_type());
+        Image::of_pixels(Pixels::Host(Arc::new(image)), shape, sample_type)
+    }
+
+    /// An image in the memory of a GPU.
+    pub fn on_gpu(image: GpuImage) -> Image {
+        let (shape, sample_type) = (image.shape(), image.sample_type());
+        Image::of_pixels(Pixels::Gpu(OfProcess::new(image)), shape, sample_type)
+    }
+
+    fn of_pixels(pixels: Pixels, shape: Shape, sample_type: SampleType) -> Image {
+        let item = sample_type.bytes();
         let pixel = shape.channels * item;
         let sides = [shape.height, shape.width, shape.channels];
         let strides = [shape.width * pixel, pixel, item];
         Image {
-            image: Arc::new(image),
+            pixels,
             converted: OnceLock::new(),
             report: None,
             sides: sides.map(|side| side as isize),
@@ -71,25 +88,76 @@ impl Image {
         })
     }
 
+    /// Where the samples are.
+    pub fn pixels(&self) -> &Pixels {
+        &self.pixels
+    }
+
     /// The image of the library.
-    pub fn engine(&self) -> Arc<gpuimg::Image> {
-        self.image.clone()
+    ///
+    /// # Errors
+    /// It is in the memory of a GPU.
+    pub fn engine(&self) -> PyResult<&Arc<gpuimg::Image>> {
+        match &self.pixels {
+            Pixels::Host(image) => Ok(image),
+            Pixels::Gpu(_) => Err(PyBufferError::new_err(
+                "the image is in the memory of a GPU: image.cpu() copies it to host memory",
+            )),
+        }
+    }
+
+    /// The image of the library, copied if it is in the memory of a GPU.
+    fn on_host(&self, py: Python) -> PyResult<Arc<gpuimg::Image>> {
+        match &self.pixels {
+            Pixels::Host(image) => Ok(image.clone()),
+            Pixels::Gpu(image) => {
+                let image = crate::runtime::run(py, image.shape().bytes(), || image.download())?;
+                image.or_raise().map(Arc::new)
+            }
+        }
+    }
+
+    fn shape_of_pixels(&self) -> Shape {
+        match &self.pixels {
+            Pixels::Host(image) => image.shape(),
+            Pixels::Gpu(image) => image.shape(),
+        }
+    }
+
+    fn sample_type(&self) -> SampleType {
+        match &self.pixels {
+            Pixels::Host(image) => image.sample_type(),
+            Pixels::Gpu(image) => image.sample_type(),
+        }
+    }
+
+    /// The number of dimensions, which grey images have two of.
+    fn dimensions(&self) -> usize {
+        if self.shape_of_pixels().channels == 1 {
+            2
+        } else {
+            3
+        }
     }
 
     fn report(&self) -> &Report {
-        self.report.as_ref().unwrap_or_else(|| self.image.report())
+        self.report.as_ref().unwrap_or_else(|| match &self.pixels {
+            Pixels::Host(image) => image.report(),
+            Pixels::Gpu(image) => image.report(),
+        })
     }
 
     /// The samples as Python has them.
-    fn samples(&self) -> &[u8] {
+    fn samples(&self) -> PyResult<&[u8]> {
+        let image = self.engine()?;
         if let Some(converted) = self.converted.get() {
-            return converted;
+            return Ok(converted);
         }
-        let converted = match self.image.to_bytes() {
-            Cow::Borrowed(samples) => return samples,
+        let converted = match image.to_bytes() {
+            Cow::Borrowed(samples) => return Ok(samples),
             Cow::Owned(samples) => samples,
         };
-        self.converted.get_or_init(|| Arc::new(converted))
+        Ok(self.converted.get_or_init(|| Arc::new(converted)))
     }
 }
 
@@ -113,6 +181,8 @@ pub enum Refused {
     Type(SampleType, SampleType),
     /// The library failed on this file, which is a fault of its own.
     Failed(PathBuf),
+    /// An exception.
+    Raised(PyErr),
 }
 
 impl From<gpuimg::Error> for Refused {
@@ -131,6 +201,7 @@ impl From<Refused> for PyErr {
                 type_name(given),
                 type_name(wanted)
             )),
+            Refused::Raised(error) => error,
             Refused::Failed(path) => {
                 let why = format!("internal error: the worker that read {path:?} failed");
                 PyRuntimeError::new_err(why)
@@ -247,63 +318,69 @@ impl Image {
     /// (height, width), or (height, width, channels).
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.sides[..dimensions(&self.image)])
+        PyTuple::new(py, &self.sides[..self.dimensions()])
     }
 
     /// 2 for a grey image, otherwise 3.
     #[getter]
     fn ndim(&self) -> usize {
-        dimensions(&self.image)
+        self.dimensions()
     }
 
     /// The name of the sample type in NumPy, such as "uint16".
     #[getter]
     fn dtype(&self) -> &'static str {
-        type_name(self.image.sample_type())
+        type_name(self.sample_type())
     }
 
     /// "yx" for a grey image, "yxc" if pixels have channels.
     #[getter]
     fn axes(&self) -> &'static str {
-        &"yxc"[..dimensions(&self.image)]
+        &"yxc"[..self.dimensions()]
     }
 
     /// Pixels in a row.
     #[getter]
     fn width(&self) -> usize {
-        self.image.width()
+        self.shape_of_pixels().width
     }
 
     /// Rows.
     #[getter]
     fn height(&self) -> usize {
-        self.image.height()
+        self.shape_of_pixels().height
     }
 
     /// Samples in a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
     #[getter]
     fn channels(&self) -> usize {
-        self.image.channels()
+        self.shape_of_pixels().channels
     }
 
     /// Bytes of all samples.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.image.shape().bytes()
+        self.shape_of_pixels().bytes()
     }
 
     /// The metadata.
     #[getter]
     fn metadata(&self) -> Metadata {
-        Metadata {
-            fields: self.image.metadata(),
-        }
+        let fields = match &self.pixels {
+            Pixels::Host(image) => image.metadata(),
+            Pixels::Gpu(image) => image.metadata(),
+        };
+        Metadata { fields }
     }
 
     /// The file that it was read from, also after operations; None for an array.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
-        self.image.path().map(PathBuf::from)
+        let path = match &self.pixels {
+            Pixels::Host(image) => image.path(),
+            Pixels::Gpu(image) => image.path(),
+        };
+        path.map(PathBuf::from)
     }
 
     /// Sentences that change the meaning of the result; the program prints them.
@@ -336,19 +413,47 @@ impl Image {
         self.report().device.clone()
     }
 
-    fn __eq__(&self, other: &Bound<PyAny>) -> bool {
-        let other = other.cast::<Image>();
-        other.is_ok_and(|other| *other.get().image == *self.image)
+    fn __eq__(&self, other: &Bound<PyAny>) -> PyResult<bool> {
+        let py = other.py();
+        match other.cast::<Image>() {
+            Ok(other) => Ok(*other.get().on_host(py)? == *self.on_host(py)?),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// The image in host memory: a copy of one in the memory of a GPU.
+    fn cpu(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        let py = slf.py();
+        match &slf.get().pixels {
+            Pixels::Host(_) => Ok(slf),
+            Pixels::Gpu(_) => {
+                let image = gpuimg::Image::clone(&*slf.get().on_host(py)?);
+                Bound::new(py, Image::new(image))
+            }
+        }
+    }
+
+    /// What arrays of CUDA have (CuPy, Numba, PyTorch); only images in the memory of a GPU have it.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.pixels {
+            Pixels::Gpu(image) => crate::gpu::interface(py, image, self.shape(py)?),
+            Pixels::Host(_) => Err(PyAttributeError::new_err("the image is in host memory")),
+        }
     }
 
     fn __repr__(&self) -> String {
-        let shape = self.image.shape();
+        let shape = self.shape_of_pixels();
         let path = self
             .path()
             .map_or(String::new(), |path| format!(" {path:?}"));
         let dtype = self.dtype();
+        let place = match &self.pixels {
+            Pixels::Host(_) => String::new(),
+            Pixels::Gpu(image) => format!(" on cuda:{}", image.gpu_number()),
+        };
         format!(
-            "<gpuimg.Image{path} {}×{} {} {dtype}>",
+            "<gpuimg.Image{path} {}×{} {} {dtype}{place}>",
             shape.width,
             shape.height,
             shape.kind()
@@ -357,7 +462,7 @@ impl Image {
 
     /// What notebooks show: a small image with adjusted contrast, as the bytes of a PNG; None if it cannot be made, as with NaN.
     fn _repr_png_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        crate::calls::preview_png(py, &self.image)
+        crate::calls::preview_png(py, &*self.on_host(py)?)
     }
 
     /// A numpy array that shares the memory.
@@ -382,13 +487,17 @@ impl Image {
         }
     }
 
-    /// (1, 0): the image is in host memory.
+    /// (1, 0) for an image in host memory, (2, N) for one in the memory of GPU N.
     fn __dlpack_device__(&self) -> (i32, i32) {
-        dlpack::CPU
+        match &self.pixels {
+            Pixels::Host(_) => dlpack::CPU,
+            Pixels::Gpu(image) => dlpack::gpu(image.gpu_number()),
+        }
     }
 
     /// The samples for ``from_dlpack`` of NumPy, PyTorch, JAX and others, without a copy and read-only. Receivers before DLPack 1.0
-    /// cannot know that, so that they get a copy, as with ``copy=True``.
+    /// cannot know that, so that they get a copy, as with ``copy=True``. Those of an image in the memory of a GPU are not copied, and
+    /// can be changed. The memory stays in use until the work that is queued on ``stream`` when the tensor is freed has ended.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -398,49 +507,54 @@ impl Image {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        dlpack::check_receiver(stream, dl_device)?;
         let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+        let count = self.dimensions();
+        let shape = self.sides[..count].iter().map(|&side| side as i64);
+        let image = match &self.pixels {
+            Pixels::Host(image) => image,
+            Pixels::Gpu(image) => {
+                let forms = (versioned, copy == Some(true));
+                return crate::gpu::lend(py, image, shape.collect(), stream, dl_device, forms);
+            }
+        };
+        dlpack::check_receiver(stream, dl_device)?;
         if !versioned && copy == Some(false) {
             return Err(PyBufferError::new_err(
                 "images are read-only, which DLPack can say since version 1.0: pass max_version=(1, 0), or leave copy=False out",
             ));
         }
         let is_copy = copy == Some(true) || !versioned;
-        let count = dimensions(&self.image);
         let lend = || {
             // Words, so that samples of any type are aligned.
             let mut words = Vec::new();
             if is_copy {
-                words = vec![0u64; self.image.shape().bytes().div_ceil(8)];
+                words = vec![0u64; image.shape().bytes().div_ceil(8)];
                 let room = words.as_mut_ptr().cast::<u8>();
                 // SAFETY: the words have at least as many bytes, and nothing else refers to them.
-                self.image.copy_bytes(unsafe {
-                    slice::from_raw_parts_mut(room, self.image.shape().bytes())
-                });
+                image.copy_bytes(unsafe { slice::from_raw_parts_mut(room, image.shape().bytes()) });
             }
             let data = if is_copy {
                 words.as_ptr().cast()
             } else {
-                self.samples().as_ptr()
+                self.samples()?.as_ptr()
             };
             let owner: Arc<dyn Send + Sync> = match self.converted.get() {
                 _ if is_copy => Arc::new(words),
                 Some(converted) => converted.clone(),
-                None => self.image.clone(),
+                None => image.clone(),
             };
-            (Address(data), owner)
+            Ok::<_, PyErr>((Address(data), owner))
         };
         let bytes = if is_copy { self.nbytes() } else { 0 };
-        let (Address(data), owner) = crate::runtime::run(py, bytes, lend)?;
+        let (Address(data), owner) = crate::runtime::run(py, bytes, lend)??;
         let lent = dlpack::Lent {
             data,
             owner,
-            sample_type: self.image.sample_type(),
-            shape: self.sides[..count]
-                .iter()
-                .map(|&side| side as i64)
-                .collect(),
+            sample_type: self.sample_type(),
+            shape: shape.collect(),
+            device: dlpack::CPU,
             is_copy,
+            is_writable: is_copy,
         };
         lent.into_capsule(py, versioned)
     }
@@ -451,8 +565,9 @@ impl Image {
         flags: c_int,
     ) -> PyResult<()> {
         let image = slf.get();
-        let format = letter(image.image.sample_type());
-        let count = dimensions(&image.image);
+        let samples = image.samples()?;
+        let format = letter(image.sample_type());
+        let count = image.dimensions();
         let sides = &image.sides[..count];
         let strides = &image.strides[..count];
         // SAFETY: the image does not move or change while it has owners, and the view is one.
@@ -461,7 +576,7 @@ impl Image {
                 slf.clone().into_any(),
                 view,
                 flags,
-                image.samples(),
+                samples,
                 format,
                 sides,
                 strides,
@@ -472,7 +587,7 @@ impl Image {
     /// Images are pickled as TIFF files, with the metadata that TIFF has a place for.
     fn __reduce__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let bytes = crate::calls::pickled(py, &slf.get().image)?;
+        let bytes = crate::calls::pickled(py, &*slf.get().on_host(py)?)?;
         let decode = py.import("gpuimg._gpuimg")?.getattr("decode")?;
         (decode, (bytes,)).into_bound_py_any(py)
     }

@@ -8,6 +8,7 @@ mod batch;
 mod calls;
 mod dlpack;
 mod errors;
+mod gpu;
 mod image;
 mod metadata;
 mod numbers;

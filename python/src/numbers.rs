@@ -18,11 +18,15 @@ pub fn sum<'py>(
     nan: Option<f64>,
     device: &str,
 ) -> PyResult<(Bound<'py, PyTuple>, Vec<Bound<'py, PyTuple>>)> {
-    let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
-    let sums = runtime::run(py, input.bytes(), || match nan {
-        Some(nan) => gpuimg::sum_with(input.load()?, nan, &device),
-        None => gpuimg::sum(input.load()?, &device),
-    })?;
+    let sums = if let Some(image) = crate::gpu::image_for(image, device)? {
+        runtime::run(py, image.shape().bytes(), || image.sum(nan))?
+    } else {
+        let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
+        runtime::run(py, input.bytes(), || match nan {
+            Some(nan) => gpuimg::sum_with(input.load()?, nan, &device),
+            None => gpuimg::sum(input.load()?, &device),
+        })?
+    };
     let sums = sums.or_raise()?;
     let fields = |it: &ChannelSum| {
         let sum = match it.sum {
@@ -52,10 +56,14 @@ pub fn histogram<'py>(
     image: &Bound<'py, PyAny>,
     device: &str,
 ) -> PyResult<(i32, Bound<'py, PyMemoryView>)> {
-    let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
-    let histogram = runtime::run(py, input.bytes(), || {
-        gpuimg::histogram(input.load()?, &device)
-    })?;
+    let histogram = if let Some(image) = crate::gpu::image_for(image, device)? {
+        runtime::run(py, image.shape().bytes(), || image.histogram())?
+    } else {
+        let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
+        runtime::run(py, input.bytes(), || {
+            gpuimg::histogram(input.load()?, &device)
+        })?
+    };
     let histogram = histogram.or_raise()?;
     let channels = histogram.channels();
     let values = histogram.counts(0).len();

@@ -9,7 +9,9 @@ use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{process, ptr};
@@ -87,7 +89,7 @@ impl Runtime {
         }
         if name.starts_with("cuda") {
             return Err(argument(
-                "device=\"cuda\" is not supported: arrays stay in host memory. Use \"gpu\" or \"gpu:N\" to process them on a GPU",
+                "device=\"cuda\" is not supported here: the result is in host memory. Use \"gpu\" or \"gpu:N\" to process images on a GPU",
             ));
         }
         let device: gpuimg::Result<Device> = name.parse();
@@ -101,6 +103,26 @@ impl Runtime {
         }
         devices.insert(name.into(), device.clone());
         Ok(device)
+    }
+
+    /// Where images are processed, and whether they stay there.
+    pub fn place(&self, name: &str) -> PyResult<Place> {
+        let number = match name.strip_prefix("cuda") {
+            None => return self.device(name).map(Place::Host),
+            Some("") => Some(0),
+            Some(number) => number.strip_prefix(':').and_then(|it| it.parse().ok()),
+        };
+        let number = number.ok_or_else(|| {
+            argument(format!(
+                "device={name:?}: expected auto, cpu, gpu, gpu:N, cuda or cuda:N"
+            ))
+        })?;
+        self.gpu(number).map(Place::Gpu)
+    }
+
+    /// The GPU with this number, which keeps images in its memory.
+    pub fn gpu(&self, number: usize) -> PyResult<Device> {
+        self.device(&format!("gpu:{number}"))
     }
 
     /// The operations with this key, which `parse` makes if they are not kept yet.
@@ -119,6 +141,47 @@ impl Runtime {
         }
         kept.insert(key.into(), operations.clone());
         Ok(operations)
+    }
+}
+
+/// Where images are processed.
+pub enum Place {
+    /// On a device, with the result in host memory.
+    Host(Device),
+    /// On a GPU, with the result in its memory.
+    Gpu(Device),
+}
+
+/// A value that only the process that made it drops: CUDA does not work in one that was forked from it.
+pub struct OfProcess<T> {
+    value: ManuallyDrop<T>,
+    process: u32,
+}
+
+impl<T> OfProcess<T> {
+    /// A value of this process.
+    pub fn new(value: T) -> OfProcess<T> {
+        OfProcess {
+            value: ManuallyDrop::new(value),
+            process: process::id(),
+        }
+    }
+}
+
+impl<T> Deref for OfProcess<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if self.process == process::id() {
+            // SAFETY: it is dropped only here.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::calls::{Reading, Wanted, read_and_run};
 use crate::errors::argument;
 use crate::image::{Image, Refused, named_type};
-use crate::runtime;
-use gpuimg::{Device, Operations, ReadOptions, SampleType};
+use crate::runtime::{self, Place};
+use gpuimg::{Operations, ReadOptions, SampleType};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ struct Job {
     options: ReadOptions,
     operations: Operations,
     dtype: Option<SampleType>,
-    device: Device,
+    place: Place,
 }
 
 /// Files to read and images that were read, each with its place in the order.
@@ -70,9 +70,9 @@ impl Shared {
                 options,
                 operations,
                 dtype,
-                device,
+                place,
             } = job;
-            let work = || read_and_run(&path, options, operations, *dtype, device);
+            let work = || read_and_run(&path, options, operations, *dtype, place);
             let image = panic::catch_unwind(AssertUnwindSafe(work));
             let image = image.unwrap_or(Err(Refused::Failed(path)));
             self.lock().images.insert(index, image);
@@ -126,7 +126,7 @@ pub fn stream(
         options: reading.options()?,
         operations: wanted.operations()?,
         dtype: named_type(dtype)?,
-        device: runtime.device(device)?,
+        place: runtime.place(device)?,
     });
     let cores = runtime.threads()?.current_num_threads();
     let workers = workers.unwrap_or(cores);

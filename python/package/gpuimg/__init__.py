@@ -18,6 +18,9 @@ without gaps are read where they are. A channel axis of one channel is dropped.
 Results are an Image, which lends its samples through the buffer protocol: ``numpy.asarray(result)`` copies nothing, and keeps the
 Image alive. It is read-only; ``numpy.array(result)`` is a copy that can be changed. ``from_dlpack`` of NumPy, PyTorch and JAX take it too.
 
+``device="cuda"`` keeps results in the memory of a GPU: ``gpuimg.read("scan.png", device="cuda")`` decodes there, and
+``torch.from_dlpack(image)`` or ``cupy.from_dlpack(image)`` copies nothing. Arrays of CuPy, PyTorch and JAX on a GPU are arguments, too.
+
 The interpreter's lock is released during work, and calls from several threads run at the same time.
 """
 
@@ -146,6 +149,7 @@ def read(
     max_pixels: int | None = None,
     keep_going: bool = False,
     raw: str | None = None,
+    device: str = "cpu",
 ) -> Image:
     """Read an image file, whose content decides its format.
 
@@ -157,8 +161,10 @@ def read(
         max_pixels: refuse images with more pixels, before memory is allocated.
         keep_going: read damaged files as far as possible; the other samples are 0, and `Image.damage` has the damage.
         raw: read a file without a header, as in "640x480:u16le".
+        device: "cpu", or "cuda" or "cuda:N" for an image in the memory of that GPU, which decodes large PNGs, and TIFFs with
+            deflate or LZW.
     """
-    return _read(path, _reading(page, axes, level, max_pixels, keep_going, raw), _dtype_name(dtype))
+    return _read(path, _reading(page, axes, level, max_pixels, keep_going, raw), _dtype_name(dtype), device)
 
 
 def read_pages(
@@ -278,7 +284,8 @@ def run(
         fit: make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: bring the image upright first, as its orientation says.
         dtype: convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N" with the
+            result in the memory of that GPU, where the result of an image on a GPU always is.
         out: a writable array of the result's shape and dtype, which receives the result and is returned.
     """
     return _apply(ops, image, depth, fit, auto_orient, _dtype_name(dtype), device, out)
@@ -398,6 +405,7 @@ def stream(
         batch: iterate over lists of so many images; the last one may be shorter.
         workers: how many files are read at the same time; by default one for each thread (`set_threads`).
         errors: "raise", or "return" to get the exception in the place of an image that cannot be read.
+        device: as for `run`; "cuda" decodes and processes on the GPU, and gives images in its memory.
         others: as for `run` and `read`.
     """
     wanted = _wanted(ops, depth, fit, auto_orient)

@@ -65,7 +65,8 @@ def normalize(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -120,7 +121,8 @@ def preview(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -162,7 +164,8 @@ def convert(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -203,7 +206,8 @@ def crop(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -244,7 +248,8 @@ def debayer(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -286,7 +291,8 @@ def lut(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -323,7 +329,8 @@ def transpose(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -362,7 +369,8 @@ def rotate(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -401,7 +409,8 @@ def flip(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -441,7 +450,8 @@ def restore(
         fit: Make the result smaller, so that its longer side has at most this many pixels.
         auto_orient: Bring the image upright first, as its orientation says.
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
-        device: "cpu", "gpu", "gpu:N", or "auto", the faster one. Arrays stay in host memory.
+        device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
+            with the result in the memory of that GPU, where the result of an image on a GPU always is.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.

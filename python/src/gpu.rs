@@ -1,0 +1,275 @@
+//! Images in the memory of a GPU: those of this module, and arrays of others (`__dlpack__`, `__cuda_array_interface__`), which are
+//! copied.
+
+use crate::array::type_of_interface;
+use crate::dlpack;
+use crate::errors::argument;
+use crate::image::{Image, Pixels};
+use crate::runtime::{self, Place};
+use gpuimg::{Device, GpuArray, GpuImage, Operations, SampleType};
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// An image that is in the memory of a GPU; `None` for anything else.
+pub fn image(object: &Bound<PyAny>) -> PyResult<Option<GpuImage>> {
+    if let Ok(image) = object.cast::<Image>() {
+        return Ok(match image.get().pixels() {
+            Pixels::Gpu(image) => Some(GpuImage::clone(image)),
+            Pixels::Host(_) => None,
+        });
+    }
+    if object.hasattr("__dlpack_device__")? {
+        let device = object.call_method0("__dlpack_device__")?.extract()?;
+        if dlpack::gpu_of(device).is_none() {
+            return Ok(None);
+        }
+        let tensor = dlpack::borrow(object)?;
+        let item = tensor.sample_type.map_or(1, SampleType::bytes) as i64;
+        let strides = tensor.strides.iter().map(|stride| stride * item).collect();
+        let array = Foreign {
+            address: tensor.address,
+            sides: tensor.sides.clone(),
+            strides,
+            sample_type: tensor.sample_type,
+            stream: Some(1),
+        };
+        return array.copy(object.py(), tensor.gpu).map(Some);
+    }
+    // Objects whose attribute fails are in host memory, such as tensors of PyTorch.
+    match object.getattr("__cuda_array_interface__") {
+        Ok(interface) => Foreign::of_interface(interface.cast::<PyDict>()?)?
+            .copy(object.py(), 0)
+            .map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The image, if it is in the memory of a GPU or is to be processed there, and the result to stay there.
+///
+/// # Errors
+/// `device="cpu"` for an image on a GPU, and an array that cannot be one.
+pub fn image_for(object: &Bound<PyAny>, device: &str) -> PyResult<Option<GpuImage>> {
+    if let Some(image) = image(object)? {
+        if device == "cpu" {
+            return Err(argument(
+                "the image is in the memory of a GPU, and device=\"cpu\" needs it in host memory: image.cpu(), tensor.cpu() or \
+                 array.get() copies it",
+            ));
+        }
+        return Ok(Some(image));
+    }
+    let Place::Gpu(gpu) = runtime::current().place(device)? else {
+        return Ok(None);
+    };
+    let input = crate::array::Input::new(object)?;
+    let uploaded = runtime::run(object.py(), input.bytes(), || {
+        GpuImage::upload(input.copy()?, &gpu)
+    })?;
+    uploaded
+        .map(Some)
+        .map_err(|error| crate::errors::exception(&error))
+}
+
+/// Runs operations on an image in the memory of a GPU, which has the result, too.
+pub fn run(
+    py: Python,
+    image: &GpuImage,
+    operations: &Operations,
+    dtype: Option<SampleType>,
+    has_out: bool,
+) -> PyResult<Image> {
+    if has_out {
+        return Err(argument(
+            "out is for arrays in host memory: the result of an image in the memory of a GPU stays there",
+        ));
+    }
+    let result = runtime::run(py, image.shape().bytes(), || operations.run_on_gpu(image))?;
+    typed(
+        result.map_err(|error| crate::errors::exception(&error))?,
+        dtype,
+    )
+}
+
+/// The image, whose samples must have the type that was asked for.
+pub fn typed(image: GpuImage, dtype: Option<SampleType>) -> PyResult<Image> {
+    match dtype.filter(|&dtype| dtype != image.sample_type()) {
+        Some(_) => Err(argument(
+            "dtype converts images in host memory only: convert the array, as with torch.from_dlpack(image).float() or \
+             cupy.from_dlpack(image).astype(\"float32\")",
+        )),
+        None => Ok(Image::on_gpu(image)),
+    }
+}
+
+/// The capsule of an image in the memory of a GPU, and what keeps it.
+pub fn lend<'py>(
+    py: Python<'py>,
+    image: &GpuImage,
+    shape: Vec<i64>,
+    stream: Option<&Bound<'py, PyAny>>,
+    dl_device: Option<(i32, i32)>,
+    (is_versioned, is_copy): (bool, bool),
+) -> PyResult<Bound<'py, PyAny>> {
+    let own = dlpack::gpu(image.gpu_number());
+    if let Some((kind, number)) = dl_device.filter(|&device| device != own) {
+        return Err(PyBufferError::new_err(format!(
+            "the image is in the memory of GPU {}, not on the device ({kind}, {number}): image.cpu() copies it to host memory",
+            own.1
+        )));
+    }
+    // DLPack: no number is the legacy default stream, 1 is it, too, and -1 is none that is known.
+    let stream: Option<isize> = stream.map(|stream| stream.extract()).transpose()?;
+    let reader = match stream {
+        None | Some(1) => gpuimg::GpuReader::DefaultStream,
+        Some(_) => gpuimg::GpuReader::AnyStream,
+    };
+    let lent = runtime::run(py, if is_copy { usize::MAX } else { 0 }, || {
+        let image = if is_copy {
+            Operations::new().run_on_gpu(image)?
+        } else {
+            image.clone()
+        };
+        Ok((image.address(reader)?, image))
+    })?;
+    let (address, owner) = lent.map_err(|error| crate::errors::exception(&error))?;
+    let lent = dlpack::Lent {
+        data: std::ptr::without_provenance(address as usize),
+        sample_type: owner.sample_type(),
+        owner: std::sync::Arc::new(runtime::OfProcess::new(owner)),
+        shape,
+        device: own,
+        is_copy,
+        is_writable: true,
+    };
+    lent.into_capsule(py, is_versioned)
+}
+
+/// An array of another library, with bytes for strides.
+struct Foreign {
+    address: u64,
+    sides: Vec<usize>,
+    strides: Vec<i64>,
+    sample_type: Option<SampleType>,
+    stream: Option<usize>,
+}
+
+impl Foreign {
+    /// The array of a `__cuda_array_interface__`, version 2 or 3 (Numba's documentation, "CUDA Array Interface").
+    fn of_interface(interface: &Bound<PyDict>) -> PyResult<Foreign> {
+        let item = |name: &str| -> PyResult<Bound<PyAny>> {
+            let item = interface.get_item(name)?;
+            item.ok_or_else(|| argument(format!("__cuda_array_interface__ has no {name}")))
+        };
+        let optional = |name: &str| -> PyResult<Option<Bound<PyAny>>> {
+            let item = interface.get_item(name)?;
+            Ok(item.filter(|item| !item.is_none()))
+        };
+        let sides: Vec<usize> = item("shape")?.extract()?;
+        let (address, _): (u64, bool) = item("data")?.extract()?;
+        let type_name: String = item("typestr")?.extract()?;
+        let sample_type = type_of_interface(&type_name);
+        let strides = match optional("strides")? {
+            Some(strides) => strides.extract()?,
+            None => {
+                let mut stride = sample_type.map_or(1, SampleType::bytes) as i64;
+                let mut strides = Vec::new();
+                for side in sides.iter().rev() {
+                    strides.insert(0, stride);
+                    stride *= *side as i64;
+                }
+                strides
+            }
+        };
+        let stream = optional("stream")?.map(|stream| stream.extract());
+        Ok(Foreign {
+            address,
+            sides,
+            strides,
+            sample_type,
+            stream: stream.transpose()?,
+        })
+    }
+
+    /// A copy on the GPU with this number. The array must live while this runs.
+    fn copy(self, py: Python, gpu: usize) -> PyResult<GpuImage> {
+        let Some(sample_type) = self.sample_type else {
+            return Err(argument(
+                "samples of this type are not supported: convert them to uint8, int8, uint16, int16, uint32, int32, float32 or float64",
+            ));
+        };
+        let ([height, width, ..], [down, across, ..]) = (&self.sides[..], &self.strides[..]) else {
+            return Err(not_an_image(self.sides.len()));
+        };
+        let (channels, deep) = match (&self.sides[2..], &self.strides[2..]) {
+            ([], []) => (1, sample_type.bytes() as i64),
+            (&[channels], &[deep]) => (channels, deep),
+            _ => return Err(not_an_image(self.sides.len())),
+        };
+        let item = sample_type.bytes();
+        let pixel = channels * item;
+        let has_dense_rows = (channels <= 1 || deep == item as i64)
+            && (*width <= 1 || *across == pixel as i64)
+            && (*height <= 1 || *down >= (*width * pixel) as i64);
+        if !has_dense_rows {
+            return Err(argument(
+                "the samples of a row do not lie side by side in the memory of the GPU: copy the array first \
+                 (tensor.contiguous() in PyTorch, cupy.ascontiguousarray)",
+            ));
+        }
+        let array = GpuArray {
+            address: self.address,
+            sides: [*height, *width, channels],
+            sample_type,
+            pitch: if *height <= 1 {
+                *width * pixel
+            } else {
+                *down as usize
+            },
+            stream: self.stream,
+        };
+        let device: Device = runtime::current().gpu(gpu)?;
+        let copied = runtime::run(py, usize::MAX, || {
+            // SAFETY: the object that lends the array exists during this call, and so does the stream that it names.
+            unsafe { GpuImage::copy_array(&array, &device) }
+        })?;
+        copied.map_err(|error| crate::errors::exception(&error))
+    }
+}
+
+fn not_an_image(dimensions: usize) -> PyErr {
+    argument(format!(
+        "an image is an array of height × width or height × width × channels, not of {dimensions} dimensions"
+    ))
+}
+
+/// The `__cuda_array_interface__` of an image.
+pub fn interface<'py>(
+    py: Python<'py>,
+    image: &GpuImage,
+    shape: Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyDict>> {
+    use SampleType::{F32, F64, I8, I16, I32, U8, U16, U32};
+    let type_name = match image.sample_type() {
+        U8 => "|u1",
+        I8 => "|i1",
+        U16 => "<u2",
+        I16 => "<i2",
+        U32 => "<u4",
+        I32 => "<i4",
+        F32 => "<f4",
+        F64 => "<f8",
+        other => return Err(argument(format!("samples of {other} have no array"))),
+    };
+    // All work on the image has ended, so that there is no stream to wait for.
+    let address = runtime::run(py, 0, || image.address(gpuimg::GpuReader::AnyStream))?;
+    let address = address.map_err(|error| crate::errors::exception(&error))?;
+    let interface = PyDict::new(py);
+    interface.set_item("shape", shape)?;
+    interface.set_item("typestr", type_name)?;
+    interface.set_item("data", (address, false))?;
+    interface.set_item("strides", py.None())?;
+    interface.set_item("stream", py.None())?;
+    interface.set_item("version", 3)?;
+    Ok(interface)
+}
