@@ -39,10 +39,16 @@ fuzz_target!(init: seeds::write(seeds::of_raw), |input: &[u8]| {
             if keep_going {
                 continue;
             }
-            opinion::bounded(&image, file, 1);
             let (kind, rest) = kind(&line);
+            let is_packed = kind.ends_with('p') || kind.ends_with("packed");
+            opinion::bounded(&image, file, if is_packed { 2 } else { 1 });
+            if is_packed {
+                continue;
+            }
             let skip: usize = rest.parse().expect("a number of bytes");
-            let bytes = kind[1..].trim_end_matches(['l', 'b', 'e']).parse::<usize>().expect("bits") / 8;
+            // `u16be`, and the `mono12` and `bayerrg8` of cameras.
+            let bits = kind.trim_matches(|letter: char| letter.is_ascii_alphabetic());
+            let bytes = bits.parse::<usize>().expect("bits").div_ceil(8);
             let shape = image.shape();
             let start = skip + page * shape.samples() * bytes;
             for (index, stored) in file[start..][..shape.samples() * bytes].chunks(bytes).enumerate() {

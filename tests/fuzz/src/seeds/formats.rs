@@ -343,7 +343,8 @@ fn fits() -> Vec<Vec<u8>> {
 pub fn of_raw() -> Vec<Vec<u8>> {
     let types = [
         "u8", "i8", "u16le", "u16be", "i16le", "i16be", "u32le", "u32be", "i32le", "i32be",
-        "f32le", "f32be", "f64le", "f64be",
+        "f32le", "f32be", "f64le", "f64be", "mono8", "mono12", "bayerrg8", "bayergb16", "mono10p",
+        "mono12p", "mono14p", "mono10packed", "mono12packed", "bayerbg12p",
     ];
     let mut all = Vec::new();
     for kind in types {
