@@ -77,7 +77,7 @@ impl<'a> Executor<'a> {
         let (gpu, device_line) = self.devices.choose(&work, &mut self.timeline)?;
         self.device_line = device_line;
         let Some(gpu) = gpu else { return Ok(None) };
-        if !self.acquire_slot(gpu) {
+        if !self.acquire_slot_or_avoid_waiting(gpu) {
             let reason = "chosen by auto: the GPU is busy with other images";
             self.device_line = choice::cpu_line(rayon::current_num_threads(), reason);
             return Ok(None);
@@ -98,15 +98,18 @@ impl<'a> Executor<'a> {
 
     /// Acquires a slot on a GPU for the image, unless it has one. Returns false if all slots are in use and the CPU may do the
     /// work instead.
-    fn acquire_slot(&mut self, gpu: &Gpu) -> bool {
-        if self.slot.is_none() {
-            self.slot = if self.devices.may_avoid_waiting() {
-                gpu.slots.try_acquire()
-            } else {
-                Some(gpu.slots.acquire())
-            };
+    fn acquire_slot_or_avoid_waiting(&mut self, gpu: &Gpu) -> bool {
+        if self.slot.is_none() && self.devices.may_avoid_waiting() {
+            self.slot = gpu.slots.try_acquire();
+            return self.slot.is_some();
         }
-        self.slot.is_some()
+        self.acquire_slot(gpu);
+        true
+    }
+
+    /// Acquires a slot on a GPU for the image, unless it has one. Waits until one is free.
+    fn acquire_slot(&mut self, gpu: &Gpu) {
+        self.slot.get_or_insert_with(|| gpu.slots.acquire());
     }
 
     /// Runs operations on an image, and measures a statistic of the result.
@@ -198,7 +201,11 @@ impl<'a> Executor<'a> {
             ..device_work(tasks, shape, form)
         };
         let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
-        Ok(gpu.filter(|gpu| self.acquire_slot(gpu)))
+        // A page that the GPU decodes well costs the CPU several times the wait.
+        if let Some(gpu) = gpu {
+            self.acquire_slot(gpu);
+        }
+        Ok(gpu)
     }
 
     /// Records the `time` that the host took to decode a page. `auto` uses it to estimate whether a GPU would decode pages
