@@ -13,13 +13,14 @@ use crate::os::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::Result;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use twox_hash::XxHash3_128;
 
 /// Bytes of a block. Reads that begin and end at multiples of it leave nothing to be read again.
 const BLOCK: u64 = 16 << 10;
 
-/// The most blocks that are read at once where nobody else reads them: they stay in a core's cache.
+/// The most blocks that are read at once: they stay in a core's cache.
 const TOGETHER: u64 = 8;
 
 /// A digest of 128 bits.
@@ -106,6 +107,23 @@ impl Blocks {
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reads `buffer` from `offset` on, and adds its whole blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or ends before.
+    pub fn read(&self, file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        const PIECE: u64 = TOGETHER * BLOCK;
+        while !buffer.is_empty() {
+            // The blocks of a piece are added while they are in a core's cache. It ends with a whole block.
+            let size = (PIECE - offset % PIECE).min(buffer.len() as u64);
+            let (piece, rest) = buffer.split_at_mut(size as usize);
+            system::read_exact_at(file, piece, offset)?;
+            self.add(piece, offset);
+            (buffer, offset) = (rest, offset + size);
+        }
+        Ok(())
+    }
+
     /// Adds the whole blocks in `bytes`, which were read at `offset`.
     pub fn add(&self, bytes: &[u8], offset: u64) {
         let end = offset + bytes.len() as u64;
@@ -153,8 +171,7 @@ impl Blocks {
                 let end = self.length.min(start + missing * BLOCK);
                 chunk.resize((end - start) as usize, 0);
                 fault::point(Kind::Read, path).map_err(plain)?;
-                system::read_exact_at(file, &mut chunk, start).map_err(plain)?;
-                self.add(&chunk, start);
+                self.read(file, &mut chunk, start).map_err(plain)?;
             }
             block += missing.max(1);
         }
@@ -223,6 +240,36 @@ mod tests {
             }
         });
         assert_eq!(digest(&blocks), expected);
+    }
+
+    #[test]
+    fn reading_adds_the_blocks_that_are_read() -> io::Result<()> {
+        let bytes: Vec<u8> = (0..300_000u32)
+            .map(|i| (i.wrapping_mul(i) >> 7) as u8)
+            .collect();
+        let mut file = tempfile::NamedTempFile::new()?;
+        file.write_all(&bytes)?;
+        for (start, size) in [
+            (0, 300_000),
+            (5, 299_995),
+            (131_071, 2),
+            (16_384, 131_072),
+            (9, 0),
+        ] {
+            let (read, added) = (Blocks::new(300_000), Blocks::new(300_000));
+            let mut buffer = vec![0; size];
+            read.read(file.as_file(), &mut buffer, start as u64)?;
+            assert!(buffer == bytes[start..start + size], "{start} {size}");
+            added.add(&buffer, start as u64);
+            assert_eq!(read.added().blocks, added.added().blocks, "{start} {size}");
+            assert_eq!(read.digest(), added.digest(), "{start} {size}");
+        }
+        let beyond = Blocks::new(300_000).read(file.as_file(), &mut [0; 9], 299_992);
+        assert_eq!(
+            beyond.map_err(|error| error.kind()),
+            Err(io::ErrorKind::UnexpectedEof)
+        );
+        Ok(())
     }
 
     #[test]

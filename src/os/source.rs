@@ -82,11 +82,10 @@ struct Opened {
 impl Opened {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         fault::point(Kind::Read, &self.path)?;
-        system::read_exact_at(&self.file, buffer, offset)?;
-        if let Some(digest) = &self.digest {
-            digest.add(buffer, offset);
+        match &self.digest {
+            Some(digest) => digest.read(&self.file, buffer, offset),
+            None => system::read_exact_at(&self.file, buffer, offset),
         }
-        Ok(())
     }
 
     /// Its record, with the digest of the whole content; `None` unless the digest is computed.
