@@ -129,27 +129,41 @@ pub fn for_each_chunk_of<T: Sample>(
     samples: &mut Buffer<T>,
     change: impl Fn(usize, &mut [T]) + Sync + Send,
 ) -> Result<()> {
-    let Some(mut changed) = samples.memory_for_change()? else {
-        if samples.len() <= size {
-            change(0, samples);
-        } else {
-            let chunks = samples.par_chunks_mut(size).enumerate();
-            chunks.for_each(|(index, chunk)| change(index, chunk));
-        }
-        return Ok(());
-    };
-    // A chunk is copied just before it is changed, so that it is in the cache.
-    let copied = |index: usize, to: &mut [T], from: &[T]| {
+    let copy_and_change = |index: usize, from: &[T], to: &mut [T]| {
+        // A chunk is copied just before it is changed, so that it is in the cache.
         to.copy_from_slice(from);
         change(index, to);
     };
+    change_chunks(size, samples, &change, copy_and_change)
+}
+
+/// Changes every chunk of `size` samples with `in_place`, or with `into` if the memory is shared: this writes the changed samples
+/// of one chunk to another, which has undefined values. Both are given the index of the chunk.
+///
+/// # Errors
+/// No memory for the changed samples.
+pub fn change_chunks<T: Sample>(
+    size: usize,
+    samples: &mut Buffer<T>,
+    in_place: impl Fn(usize, &mut [T]) + Sync + Send,
+    into: impl Fn(usize, &[T], &mut [T]) + Sync + Send,
+) -> Result<()> {
+    let Some(mut changed) = samples.memory_for_change()? else {
+        if samples.len() <= size {
+            in_place(0, samples);
+        } else {
+            let chunks = samples.par_chunks_mut(size).enumerate();
+            chunks.for_each(|(index, chunk)| in_place(index, chunk));
+        }
+        return Ok(());
+    };
     if samples.len() <= size {
-        copied(0, &mut changed, samples);
+        into(0, samples, &mut changed);
     } else {
-        let chunks = changed.par_chunks_mut(size).zip(samples.par_chunks(size));
+        let chunks = samples.par_chunks(size).zip(changed.par_chunks_mut(size));
         chunks
             .enumerate()
-            .for_each(|(index, (to, from))| copied(index, to, from));
+            .for_each(|(index, (from, to))| into(index, from, to));
     }
     *samples = changed;
     Ok(())

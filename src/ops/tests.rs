@@ -45,13 +45,18 @@ fn small_images_give_what_the_definition_says() -> Result<()> {
                     continue;
                 }
                 let image = image(width, height, channels, depth);
-                let found = executor::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
-                ensure!(
-                    found == naive(&*op, &image)?,
-                    "{} of {}",
-                    op.properties().name,
-                    image.shape()
-                );
+                let expected = naive(&*op, &image)?;
+                let kept = image.clone().shared();
+                for (input, memory) in [(image.clone(), "its own"), (kept.clone(), "shared")] {
+                    let found = executor::on_cpu(&*op, input, &mut Timeline::default())?;
+                    ensure!(
+                        found == expected,
+                        "{} of {} in {memory} memory",
+                        op.properties().name,
+                        image.shape()
+                    );
+                }
+                ensure!(kept == image, "shared memory was changed");
             }
         }
     }
