@@ -1,6 +1,7 @@
 //! Chooses the device: the one that the user requested, or the faster one by an estimate, with a
 //! reason.
 
+pub(crate) mod cast;
 pub mod choice;
 pub mod driver;
 mod estimate;

@@ -156,29 +156,37 @@ fn operations_on_a_gpu_image_give_what_the_cpu_gives() {
     );
 }
 
+const TYPES: [SampleType; 8] = {
+    use SampleType::{F32, F64, I8, I16, I32, U8, U16, U32};
+    [U8, I8, U16, I16, U32, I32, F32, F64]
+};
+
+/// An image of 40×30 pixels with three channels.
+fn image_of(sample_type: SampleType) -> Image {
+    let fill = |bytes: &mut [u8]| {
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            // Finite numbers of any type.
+            *byte = (i * 37 % 64) as u8;
+        }
+    };
+    Image::of_bytes(40, 30, 3, sample_type, fill).expect("an image")
+}
+
 #[test]
 fn arrays_of_others_are_copied_from_the_memory_of_a_gpu() {
-    use SampleType::{F32, F64, I8, I16, I32, U8, U16, U32};
-    let types = [U8, I8, U16, I16, U32, I32, F32, F64];
-    if gpu(3 * types.len()).is_none() {
+    if gpu(3 * TYPES.len()).is_none() {
         return;
     }
     let device = Device::gpu();
-    for sample_type in types {
-        let fill = |bytes: &mut [u8]| {
-            for (i, byte) in bytes.iter_mut().enumerate() {
-                // Finite numbers of any type.
-                *byte = (i * 37 % 64) as u8;
-            }
-        };
-        let image = Image::of_bytes(40, 30, 3, sample_type, fill).expect("an image");
+    for sample_type in TYPES {
+        let image = image_of(sample_type);
         let resident = GpuImage::upload(image.clone(), &device).expect("copied");
         for reader in [GpuReader::DefaultStream, GpuReader::AnyStream] {
             let array = GpuArray {
                 address: resident.address(reader).expect("an address"),
                 sides: [30, 40, 3],
                 sample_type,
-                pitch: 40 * 3 * sample_type.bytes(),
+                strides: [120, 3, 1].map(|samples| samples * sample_type.bytes() as isize),
                 stream: Some(1),
             };
             // SAFETY: `resident` keeps its memory, and the default stream exists.
@@ -186,7 +194,7 @@ fn arrays_of_others_are_copied_from_the_memory_of_a_gpu() {
             assert_eq!(copy.download().expect("copied"), image, "{sample_type}");
             let part = GpuArray {
                 sides: [29, 20, 3],
-                address: array.address + array.pitch as u64,
+                address: array.address + array.strides[0] as u64,
                 stream: None,
                 ..array
             };
@@ -201,13 +209,71 @@ fn arrays_of_others_are_copied_from_the_memory_of_a_gpu() {
     let array = GpuArray {
         address: (&raw const device).addr() as u64,
         sides: [1, 1, 1],
-        sample_type: U16,
-        pitch: 2,
+        sample_type: SampleType::U16,
+        strides: [2; 3],
         stream: None,
     };
     // SAFETY: the memory of the host, which is refused, is allocated.
     let error = unsafe { GpuImage::copy_array(&array, &device) }.expect_err("host memory");
     assert_eq!(error.to_string(), "the array is not in the memory of a GPU");
+}
+
+#[test]
+fn arrays_with_any_strides_are_copied_from_and_to_the_memory_of_a_gpu() {
+    if gpu(2 * TYPES.len()).is_none() {
+        return;
+    }
+    let device = Device::gpu();
+    for sample_type in TYPES {
+        let image = image_of(sample_type);
+        let resident = GpuImage::upload(image.clone(), &device).expect("copied");
+        let item = sample_type.bytes() as isize;
+        // Backwards from the last pixel.
+        let array = GpuArray {
+            address: resident.address(GpuReader::AnyStream).expect("an address")
+                + (image.to_bytes().len() as u64 - 3 * item as u64),
+            sides: [30, 40, 3],
+            sample_type,
+            strides: [-120 * item, -3 * item, item],
+            stream: Some(1),
+        };
+        // SAFETY: `resident` keeps its memory, and the default stream exists.
+        let copy = unsafe { GpuImage::copy_array(&array, &device) }.expect("copied");
+        let turned = gpuimg::Image::of_bytes(40, 30, 3, sample_type, |bytes| {
+            for (pixel, from) in bytes
+                .chunks_mut(3 * item as usize)
+                .zip(image.to_bytes().chunks(3 * item as usize).rev())
+            {
+                pixel.copy_from_slice(from);
+            }
+        });
+        assert_eq!(
+            copy.download().expect("copied"),
+            turned.expect("an image"),
+            "{sample_type}"
+        );
+        let target = GpuImage::upload(image.clone(), &device).expect("copied");
+        let dense = GpuArray {
+            address: target.address(GpuReader::AnyStream).expect("an address"),
+            strides: [120 * item, 3 * item, item],
+            ..array
+        };
+        // SAFETY: `target` keeps its memory, which nothing else uses.
+        unsafe { copy.copy_to(&dense) }.expect("copied");
+        // SAFETY: as above.
+        let again = unsafe { GpuImage::copy_array(&dense, &device) }.expect("copied");
+        assert_eq!(
+            again.download().expect("copied"),
+            copy.download().expect("copied")
+        );
+        let narrow = GpuArray {
+            sides: [30, 39, 3],
+            ..dense
+        };
+        // SAFETY: as above.
+        let error = unsafe { copy.copy_to(&narrow) }.expect_err("other sides");
+        assert!(error.to_string().contains("30 × 39 × 3 samples"), "{error}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use crate::errors::argument;
 use crate::image::Image;
-use gpuimg::SampleType;
+use gpuimg::{SampleType, Shape};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -172,18 +172,13 @@ impl Array {
     /// Refuses an array that cannot take this image; the error says why.
     pub fn check_fits(&self, image: &gpuimg::Image) -> Result<(), String> {
         let (shape, wanted) = (image.shape(), image.sample_type());
-        let sides = [shape.height, shape.width, shape.channels];
         if self.buffer.readonly() {
             return Err("out is read-only".into());
         }
-        if (sides, wanted, false) != (self.layout.sides, self.sample_type, self.is_swapped) {
-            let [height, width, channels] = self.layout.sides;
-            return Err(format!(
-                "out has {height} × {width} × {channels} samples of {}, but the result has {} × {} × {} of {wanted}",
-                self.sample_type, shape.height, shape.width, shape.channels
-            ));
+        if self.is_swapped {
+            return Err("out has not the byte order of this machine".into());
         }
-        Ok(())
+        check_out(self.layout.sides, self.sample_type, shape, wanted)
     }
 
     /// Writes the samples of an image that fits. Its samples must not be in memory that overlaps with the array, unless they are
@@ -205,6 +200,28 @@ impl Array {
         // SAFETY: as in `load`; `check_fits` has compared the sizes, and the memory may be written.
         unsafe { self.layout.scatter(memory, &image.to_bytes()) };
     }
+}
+
+/// Refuses an array of other sides or another type than the result has; the error says why.
+pub fn check_out(
+    sides: [usize; 3],
+    sample_type: SampleType,
+    shape: Shape,
+    wanted: SampleType,
+) -> Result<(), String> {
+    let Shape {
+        height,
+        width,
+        channels,
+        ..
+    } = shape;
+    if (sides, sample_type) == ([height, width, channels], wanted) {
+        return Ok(());
+    }
+    let [out_height, out_width, out_channels] = sides;
+    Err(format!(
+        "out has {out_height} × {out_width} × {out_channels} samples of {sample_type}, but the result has {height} × {width} × {channels} of {wanted}"
+    ))
 }
 
 /// The samples of a contiguous array, and its buffer, which keeps them where they are.

@@ -181,8 +181,8 @@ pub fn read(
             Image::with_type(gpuimg::read_with(path, &options)?, dtype)
         })?,
         Place::Gpu(gpu) => {
-            let image = runtime::run(py, FILE, || GpuImage::read(path, &options, &gpu))?;
-            return crate::gpu::typed(image.or_raise()?, dtype);
+            let read = || crate::gpu::converted(GpuImage::read(path, &options, &gpu)?, dtype);
+            return Ok(Image::on_gpu(runtime::run(py, FILE, read)??));
         }
     };
     Ok(image?)
@@ -396,8 +396,7 @@ fn run<'py>(
     if !is_stack(image)
         && let Some(image) = crate::gpu::image_for(image, device)?
     {
-        let result = crate::gpu::run(py, &image, operations, dtype, out.is_some())?;
-        return result.into_bound_py_any(py);
+        return crate::gpu::run(py, &image, operations, dtype, out);
     }
     let inputs = Inputs::new(image)?;
     let device = runtime::current().device(device)?;
@@ -517,7 +516,7 @@ pub fn read_and_run(
         }
         Place::Gpu(gpu) => {
             let image = operations.run_file_to_gpu(path, options, gpu)?;
-            crate::gpu::typed(image, dtype).map_err(Refused::Raised)
+            Ok(Image::on_gpu(crate::gpu::converted(image, dtype)?))
         }
     }
 }

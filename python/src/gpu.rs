@@ -3,10 +3,11 @@
 
 use crate::array::type_of_interface;
 use crate::dlpack;
-use crate::errors::argument;
-use crate::image::{Image, Pixels};
+use crate::errors::{OrRaise, argument};
+use crate::image::{Image, Pixels, Refused};
 use crate::runtime::{self, Place};
 use gpuimg::{Device, GpuArray, GpuImage, Operations, SampleType};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -24,17 +25,8 @@ pub fn image(object: &Bound<PyAny>) -> PyResult<Option<GpuImage>> {
         if dlpack::gpu_of(device).is_none() {
             return Ok(None);
         }
-        let tensor = dlpack::borrow(object)?;
-        let item = tensor.sample_type.map_or(1, SampleType::bytes) as i64;
-        let strides = tensor.strides.iter().map(|stride| stride * item).collect();
-        let array = Foreign {
-            address: tensor.address,
-            sides: tensor.sides.clone(),
-            strides,
-            sample_type: tensor.sample_type,
-            stream: Some(1),
-        };
-        return array.copy(object.py(), tensor.gpu).map(Some);
+        let (array, gpu, _lent) = Foreign::of_dlpack(object)?;
+        return array.copy(object.py(), gpu).map(Some);
     }
     // Objects whose attribute fails are in host memory, such as tensors of PyTorch.
     match object.getattr("__cuda_array_interface__") {
@@ -71,34 +63,34 @@ pub fn image_for(object: &Bound<PyAny>, device: &str) -> PyResult<Option<GpuImag
         .map_err(|error| crate::errors::exception(&error))
 }
 
-/// Runs operations on an image in the memory of a GPU, which has the result, too.
-pub fn run(
-    py: Python,
+/// Runs operations on an image in the memory of a GPU, which has the result, too: in `out`, if it is given.
+pub fn run<'py>(
+    py: Python<'py>,
     image: &GpuImage,
     operations: &Operations,
     dtype: Option<SampleType>,
-    has_out: bool,
-) -> PyResult<Image> {
-    if has_out {
-        return Err(argument(
-            "out is for arrays in host memory: the result of an image in the memory of a GPU stays there",
-        ));
+    out: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Refused before the work is done.
+    let target = out.as_ref().map(Foreign::of_out).transpose()?;
+    let work = || -> Result<GpuImage, Refused> { converted(operations.run_on_gpu(image)?, dtype) };
+    let result = runtime::run(py, image.shape().bytes(), work)??;
+    match (out, target) {
+        (Some(out), Some((array, _lent))) => {
+            array.store(py, &result)?;
+            Ok(out)
+        }
+        _ => Image::on_gpu(result).into_bound_py_any(py),
     }
-    let result = runtime::run(py, image.shape().bytes(), || operations.run_on_gpu(image))?;
-    typed(
-        result.map_err(|error| crate::errors::exception(&error))?,
-        dtype,
-    )
 }
 
-/// The image, whose samples must have the type that was asked for.
-pub fn typed(image: GpuImage, dtype: Option<SampleType>) -> PyResult<Image> {
-    match dtype.filter(|&dtype| dtype != image.sample_type()) {
-        Some(_) => Err(argument(
-            "dtype converts images in host memory only: convert the array, as with torch.from_dlpack(image).float() or \
-             cupy.from_dlpack(image).astype(\"float32\")",
-        )),
-        None => Ok(Image::on_gpu(image)),
+/// The image, converted to the type that was asked for.
+pub fn converted(image: GpuImage, wanted: Option<SampleType>) -> Result<GpuImage, Refused> {
+    let given = image.sample_type();
+    match wanted {
+        Some(wanted) if !wanted.holds(given) => Err(Refused::Type(given, wanted)),
+        Some(wanted) => Ok(image.with_sample_type(wanted)?),
+        None => Ok(image),
     }
 }
 
@@ -155,6 +147,52 @@ struct Foreign {
 }
 
 impl Foreign {
+    /// The array of an object with `__dlpack__`, the number of its GPU, and what lends it.
+    fn of_dlpack<'py>(
+        object: &Bound<'py, PyAny>,
+    ) -> PyResult<(Foreign, usize, Option<dlpack::Borrowed<'py>>)> {
+        let tensor = dlpack::borrow(object)?;
+        let item = tensor.sample_type.map_or(1, SampleType::bytes) as i64;
+        let strides = tensor.strides.iter().map(|stride| stride * item).collect();
+        let array = Foreign {
+            address: tensor.address,
+            sides: tensor.sides.clone(),
+            strides,
+            sample_type: tensor.sample_type,
+            stream: Some(1),
+        };
+        Ok((array, tensor.gpu, Some(tensor)))
+    }
+
+    /// The array that receives a result, and what lends it.
+    fn of_out<'py>(out: &Bound<'py, PyAny>) -> PyResult<(Foreign, Option<dlpack::Borrowed<'py>>)> {
+        let read_only = || argument("out is read-only");
+        if out.cast::<Image>().is_ok() {
+            return Err(read_only());
+        }
+        // DLPack says that memory is read-only since version 1.0 alone, and libraries whose arrays never change have this interface, too.
+        let interface = out.getattr("__cuda_array_interface__").ok();
+        if let Some(interface) = &interface {
+            let data = interface.get_item("data")?;
+            if data.get_item(1)?.extract()? {
+                return Err(read_only());
+            }
+        }
+        if out.hasattr("__dlpack_device__")? {
+            let device = out.call_method0("__dlpack_device__")?.extract()?;
+            if dlpack::gpu_of(device).is_some() {
+                let (array, _, lent) = Foreign::of_dlpack(out)?;
+                return Ok((array, lent));
+            }
+        } else if let Some(interface) = interface {
+            return Ok((Foreign::of_interface(interface.cast::<PyDict>()?)?, None));
+        }
+        Err(argument(
+            "the result is in the memory of a GPU, and so must be out: pass a tensor of PyTorch or an array of CuPy there, or process \
+             image.cpu()",
+        ))
+    }
+
     /// The array of a `__cuda_array_interface__`, version 2 or 3 (Numba's documentation, "CUDA Array Interface").
     fn of_interface(interface: &Bound<PyDict>) -> PyResult<Foreign> {
         let item = |name: &str| -> PyResult<Bound<PyAny>> {
@@ -191,49 +229,52 @@ impl Foreign {
         })
     }
 
-    /// A copy on the GPU with this number. The array must live while this runs.
-    fn copy(self, py: Python, gpu: usize) -> PyResult<GpuImage> {
+    /// The array for the library.
+    fn array(&self) -> PyResult<GpuArray> {
         let Some(sample_type) = self.sample_type else {
             return Err(argument(
                 "samples of this type are not supported: convert them to uint8, int8, uint16, int16, uint32, int32, float32 or float64",
             ));
         };
-        let ([height, width, ..], [down, across, ..]) = (&self.sides[..], &self.strides[..]) else {
-            return Err(not_an_image(self.sides.len()));
-        };
-        let (channels, deep) = match (&self.sides[2..], &self.strides[2..]) {
-            ([], []) => (1, sample_type.bytes() as i64),
-            (&[channels], &[deep]) => (channels, deep),
+        let item = sample_type.bytes() as i64;
+        let (sides, strides) = match (&self.sides[..], &self.strides[..]) {
+            (&[height, width], &[down, across]) => ([height, width, 1], [down, across, item]),
+            (&[height, width, channels], &[down, across, deep]) => {
+                ([height, width, channels], [down, across, deep])
+            }
             _ => return Err(not_an_image(self.sides.len())),
         };
-        let item = sample_type.bytes();
-        let pixel = channels * item;
-        let has_dense_rows = (channels <= 1 || deep == item as i64)
-            && (*width <= 1 || *across == pixel as i64)
-            && (*height <= 1 || *down >= (*width * pixel) as i64);
-        if !has_dense_rows {
-            return Err(argument(
-                "the samples of a row do not lie side by side in the memory of the GPU: copy the array first \
-                 (tensor.contiguous() in PyTorch, cupy.ascontiguousarray)",
-            ));
-        }
-        let array = GpuArray {
+        Ok(GpuArray {
             address: self.address,
-            sides: [*height, *width, channels],
+            sides,
+            strides: strides.map(|stride| stride as isize),
             sample_type,
-            pitch: if *height <= 1 {
-                *width * pixel
-            } else {
-                *down as usize
-            },
             stream: self.stream,
-        };
+        })
+    }
+
+    /// A copy on the GPU with this number. The array must live while this runs.
+    fn copy(&self, py: Python, gpu: usize) -> PyResult<GpuImage> {
+        let array = self.array()?;
         let device: Device = runtime::current().gpu(gpu)?;
         let copied = runtime::run(py, usize::MAX, || {
             // SAFETY: the object that lends the array exists during this call, and so does the stream that it names.
             unsafe { GpuImage::copy_array(&array, &device) }
         })?;
-        copied.map_err(|error| crate::errors::exception(&error))
+        copied.or_raise()
+    }
+
+    /// Writes the samples of an image to the array, which must live while this runs.
+    fn store(&self, py: Python, image: &GpuImage) -> PyResult<()> {
+        let array = self.array()?;
+        let (shape, wanted) = (image.shape(), image.sample_type());
+        crate::array::check_out(array.sides, array.sample_type, shape, wanted).map_err(argument)?;
+        let stored = runtime::run(py, usize::MAX, || {
+            // SAFETY: the object that lends the array exists during this call, and so does the stream that it names. The image is the
+            // result of operations, which nobody else has.
+            unsafe { image.copy_to(&array) }
+        })?;
+        stored.or_raise()
     }
 }
 

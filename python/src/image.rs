@@ -181,8 +181,6 @@ pub enum Refused {
     Type(SampleType, SampleType),
     /// The library failed on this file, which is a fault of its own.
     Failed(PathBuf),
-    /// An exception.
-    Raised(PyErr),
 }
 
 impl From<gpuimg::Error> for Refused {
@@ -201,7 +199,6 @@ impl From<Refused> for PyErr {
                 type_name(given),
                 type_name(wanted)
             )),
-            Refused::Raised(error) => error,
             Refused::Failed(path) => {
                 let why = format!("internal error: the worker that read {path:?} failed");
                 PyRuntimeError::new_err(why)

@@ -5,6 +5,7 @@ import importlib
 import os
 import pickle
 import threading
+import warnings
 
 import gpuimg
 import numpy as np
@@ -28,6 +29,23 @@ def package(name):
     if REQUIRED:
         return importlib.import_module(name)
     return pytest.importorskip(name)
+
+
+def jax_on_a_gpu():
+    """JAX, if it is here with a GPU. Its wheels for GPUs are large, so that it may be missing even where a GPU is required."""
+    # JAX takes three quarters of the memory otherwise.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    try:
+        import jax
+
+        jax.devices("gpu")
+    except (ImportError, RuntimeError) as error:
+        warnings.warn(f"NOT TESTED: JAX on a GPU: {error}")
+        pytest.skip(f"JAX on a GPU: {error}")
+    return jax
+
+
+SPIN = r"""extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles); }"""
 
 
 @pytest.fixture
@@ -100,6 +118,8 @@ def test_files_are_read_into_the_memory_of_a_gpu(tmp_path, cupy, torch, name):
         np.testing.assert_array_equal(np.asarray(pickle.loads(pickle.dumps(image))), array)
 
 
+DTYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"]
+
 CALLS = {
     "normalize": lambda x, **k: gpuimg.normalize(x, **k),
     "clip": lambda x, **k: gpuimg.normalize(x, clip=(1, 99), **k),
@@ -137,7 +157,7 @@ def test_verbs_give_what_the_cpu_gives(cupy, torch, call, shape):
 
 
 @needs_gpu
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_goes_to_a_gpu_and_back(cupy, dtype):
     array = ramp(20, 30, 3, dtype)
     given = cupy.asarray(array)
@@ -158,16 +178,173 @@ def test_every_dtype_goes_to_a_gpu_and_back(cupy, dtype):
 def test_views_of_arrays(cupy):
     array = ramp(40, 30, 3)
     on_gpu = cupy.asarray(array)
-    for part in (np.s_[3:20], np.s_[3:20, 4:9], np.s_[5:6, 2:3], np.s_[:, :, :3]):
-        found = cupy.asnumpy(cupy.from_dlpack(gpuimg.convert(on_gpu[part])))
-        np.testing.assert_array_equal(found, array[part])
-    for part in (np.s_[:, ::2], np.s_[:, :, ::-1], np.s_[::-1]):
-        with pytest.raises(gpuimg.ArgumentError, match="ascontiguousarray"):
-            gpuimg.convert(on_gpu[part])
+    parts = [np.s_[3:20], np.s_[3:20, 4:9], np.s_[5:6, 2:3], np.s_[:, :, :3], np.s_[:, ::2], np.s_[::3, 1::7], np.s_[:, :, ::-1]]
+    parts += [np.s_[::-1], np.s_[::-1, ::-2], np.s_[:, :, 1], np.s_[7], np.s_[:, 5, :]]
+    for dtype in DTYPES:
+        for part in parts:
+            found = cupy.asnumpy(cupy.from_dlpack(gpuimg.convert(on_gpu.astype(dtype)[part])))
+            np.testing.assert_array_equal(found, array.astype(dtype)[part], strict=True)
+    # Channels first, as PyTorch has them, and columns first.
+    planes = cupy.ascontiguousarray(on_gpu.transpose(2, 0, 1))
+    np.testing.assert_array_equal(np.asarray(gpuimg.convert(planes.transpose(1, 2, 0)).cpu()), array)
+    np.testing.assert_array_equal(np.asarray(gpuimg.convert(on_gpu[:, :, 0].T).cpu()), array[:, :, 0].T)
+    large = ramp(70_000, 3)
+    np.testing.assert_array_equal(np.asarray(gpuimg.convert(cupy.asarray(large)[:, ::2]).cpu()), large[:, ::2])
+
+
+@needs_gpu
+def test_views_of_tensors(torch):
+    array = ramp(40, 30, 3)
+    planes = torch.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1))).cuda()
+    assert gpuimg.normalize(planes.permute(1, 2, 0)[::2, 3:]) == gpuimg.normalize(array[::2, 3:], device="cpu")
+
+
+@needs_gpu
+def test_views_that_are_no_images(cupy):
+    on_gpu = cupy.asarray(ramp(40, 30, 3))
     with pytest.raises(gpuimg.ArgumentError, match="not of 1 dimensions"):
         gpuimg.convert(on_gpu.ravel())
     with pytest.raises(gpuimg.ArgumentError, match="not supported: convert"):
         gpuimg.convert(on_gpu.astype("float16"))
+
+
+def numbers(dtype):
+    """The least and the largest value of a type, and some between them."""
+    if dtype.startswith("float"):
+        finite = np.finfo(dtype)
+        values = [finite.min, -1.5, -0.0, 0.0, finite.smallest_subnormal, 1 / 3, finite.max, np.inf, -np.inf, np.nan]
+    else:
+        whole = np.iinfo(dtype)
+        values = [whole.min, whole.min + 1, 0, 1, whole.max // 2, whole.max]
+    return np.array([values] * 3, dtype)
+
+
+@needs_gpu
+@pytest.mark.parametrize("given", DTYPES)
+def test_dtypes_hold_every_value(cupy, given):
+    samples = numbers(given)
+    on_gpu = cupy.asarray(samples)
+    for wanted in DTYPES:
+        if not np.can_cast(given, wanted, "safe"):
+            with pytest.raises(gpuimg.ArgumentError, match="hold every value"):
+                gpuimg.convert(on_gpu, dtype=wanted)
+            continue
+        image = gpuimg.convert(on_gpu, dtype=wanted)
+        assert image.dtype == wanted and image == gpuimg.convert(samples, dtype=wanted, device="cpu")
+        found = cupy.asnumpy(cupy.from_dlpack(image))
+        assert found.tobytes() == np.asarray(image.cpu()).tobytes() == samples.astype(wanted).tobytes(), wanted
+
+
+@needs_gpu
+def test_files_and_streams_give_the_dtype(tmp_path, torch):
+    array = ramp(1030, 1024)
+    gpuimg.write(tmp_path / "a.png", array)
+    image = gpuimg.read(tmp_path / "a.png", dtype="float32", device="cuda")
+    assert torch.from_dlpack(image).dtype == torch.float32
+    assert image == gpuimg.read(tmp_path / "a.png", dtype="float32")
+    assert str(image.path) == str(tmp_path / "a.png")
+    for image in gpuimg.stream([tmp_path / "a.png"] * 3, "normalize", dtype="float32", device="cuda"):
+        wanted = gpuimg.normalize(array, dtype="float32", device="cpu")
+        np.testing.assert_array_equal(torch.from_dlpack(image).cpu().numpy(), np.asarray(wanted))
+        assert image.ranges == wanted.ranges
+
+
+@needs_gpu
+@pytest.mark.parametrize("call", CALLS)
+def test_out_on_the_gpu_has_the_result(cupy, torch, call):
+    array = ramp(41, 33, 3)
+    wanted = np.asarray(CALLS[call](array, device="cpu"))
+    # Two arrays side by side: nothing is written beyond the first.
+    both = cupy.full((2, *wanted.shape), 7, wanted.dtype)
+    for given in (cupy.asarray(array), torch.from_numpy(array).cuda(), gpuimg.convert(array, device="cuda")):
+        out = both[0]
+        out[:] = 7
+        assert CALLS[call](given, out=out) is out
+        np.testing.assert_array_equal(cupy.asnumpy(out), wanted)
+        assert (both[1] == 7).all()
+    tensor = torch.empty(wanted.shape, dtype=torch.from_numpy(wanted.copy()).dtype, device="cuda")
+    assert CALLS[call](array, device="cuda", out=tensor) is tensor
+    np.testing.assert_array_equal(tensor.cpu().numpy(), wanted)
+    # With a dtype, and into a view with gaps.
+    wide = cupy.zeros((wanted.shape[0] * 2, *wanted.shape[1:]), "float32")
+    CALLS[call](array, device="cuda", dtype="float32", out=wide[::-2])
+    np.testing.assert_array_equal(cupy.asnumpy(wide[::-2]), wanted.astype("float32"))
+    assert not wide[::2].any()
+
+
+@needs_gpu
+def test_out_may_be_the_input_and_the_memory_of_an_image(cupy):
+    array = ramp(40, 40)
+    on_gpu = cupy.asarray(array)
+    gpuimg.rotate(on_gpu, 90, out=on_gpu)
+    np.testing.assert_array_equal(cupy.asnumpy(on_gpu), np.rot90(array, -1))
+    image = gpuimg.convert(array, device="cuda")
+    gpuimg.flip(image, "h", out=cupy.from_dlpack(image))
+    np.testing.assert_array_equal(np.asarray(image.cpu()), array[:, ::-1])
+
+
+@needs_gpu
+def test_out_is_written_after_the_queued_work_that_uses_it(cupy):
+    """A slow kernel keeps the caller's stream busy, which then copies the old values of out: they must still be there."""
+    spin = cupy.RawKernel(SPIN, "spin")
+    array = ramp(600, 500)
+    for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            out = cupy.full(array.shape, 9, "uint16")
+            given = cupy.asarray(array)
+            stream.synchronize()
+            spin((1,), (1,), (40_000_000,))
+            before = out.copy()
+            gpuimg.flip(given, "h", out=out)
+            after = out.copy()
+            stream.synchronize()
+        assert (before == 9).all()
+        np.testing.assert_array_equal(cupy.asnumpy(after), array[:, ::-1])
+
+
+@needs_gpu
+def test_out_that_is_read_only_is_left_alone(cupy):
+    on_gpu = cupy.asarray(ramp(12, 9))
+
+    class ReadOnly:
+        interface = on_gpu.__cuda_array_interface__
+        __cuda_array_interface__ = {**interface, "data": (interface["data"][0], True)}
+
+    with pytest.raises(gpuimg.ArgumentError, match="out is read-only"):
+        gpuimg.flip(on_gpu, "h", out=ReadOnly())
+    np.testing.assert_array_equal(cupy.asnumpy(on_gpu), ramp(12, 9))
+
+
+@needs_gpu
+def test_jax_takes_images_and_gives_arrays():
+    jax = jax_on_a_gpu()
+    array = ramp(300, 200)
+    image = gpuimg.convert(array, device="cuda")
+    lent = jax.dlpack.from_dlpack(image)
+    assert lent.unsafe_buffer_pointer() == image.__cuda_array_interface__["data"][0]
+    np.testing.assert_array_equal(np.asarray(lent), array)
+    for first in ("image", "array"):
+        image = gpuimg.convert(array, device="cuda")
+        lent = jax.dlpack.from_dlpack(image)
+        if first == "image":
+            del image
+        else:
+            del lent
+        gc.collect()
+        others = [gpuimg.convert(np.full_like(array, 9), device="cuda") for _ in range(20)]
+        np.testing.assert_array_equal(np.asarray(lent if first == "image" else image.cpu()), array)
+        del others
+    for dtype in ("uint8", "int16", "uint16", "float32"):
+        numbers = ramp(41, 33, 3, dtype)
+        # Results of a computation that may still be queued.
+        given = jax.numpy.asarray(numbers - numbers.dtype.type(1)) + numbers.dtype.type(1)
+        result = gpuimg.rotate(given[:, ::2, 0], 90)
+        assert result.__dlpack_device__() == (2, 0)
+        np.testing.assert_array_equal(np.asarray(jax.dlpack.from_dlpack(result)), np.rot90(numbers[:, ::2, 0], -1))
+        assert gpuimg.sum(given) == gpuimg.sum(numbers)
+    # The arrays of JAX never change.
+    with pytest.raises(gpuimg.ArgumentError, match="out is read-only"):
+        gpuimg.flip(given, "h", out=given)
 
 
 @needs_gpu
@@ -179,6 +356,24 @@ def test_an_array_with_only_the_interface_of_cuda(cupy):
         __cuda_array_interface__ = on_gpu.__cuda_array_interface__
 
     np.testing.assert_array_equal(np.asarray(gpuimg.rotate(Numba(), 90).cpu()), np.rot90(array, -1))
+
+
+@needs_gpu
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("how, options", [(how, {}) for how in ("mean", "min", "max", "median")] + [
+    ("sum", {"to": 32}), ("sum", {"saturate": True}), ("sum", {"scale": True}), ("mean", {"to": "f32"}), ("mean", {"dtype": "float64"}),
+])
+def test_projections_give_what_the_cpu_gives(cupy, torch, dtype, how, options):
+    arrays = [ramp(70, 33, 3, dtype, seed) for seed in range(5)]
+    for count in (1, 4, 5):
+        wanted = gpuimg.project(arrays[:count], how, device="cpu", **options)
+        on_gpu = [cupy.asarray(array) for array in arrays[:count]]
+        for given in (on_gpu, cupy.stack(on_gpu), [gpuimg.convert(array) for array in on_gpu], map(torch.from_dlpack, on_gpu)):
+            result = gpuimg.project(given, how, **options)
+            assert result.__dlpack_device__() == (2, 0) and result.dtype == wanted.dtype
+            assert result.cpu() == wanted
+        assert gpuimg.project(arrays[:count], how, device="cuda", **options) == wanted
+        np.testing.assert_array_equal(cupy.asnumpy(on_gpu[0]), arrays[0])
 
 
 @needs_gpu
@@ -200,10 +395,18 @@ def test_what_is_refused(cupy):
     on_gpu = cupy.asarray(ramp(12, 9))
     refused = [
         (lambda: gpuimg.rotate(on_gpu, 90, device="cpu"), "the image is in the memory of a GPU"),
-        (lambda: gpuimg.rotate(on_gpu, 90, out=np.zeros((9, 12), "uint16")), "out is for arrays in host memory"),
-        (lambda: gpuimg.rotate(on_gpu, 90, dtype="float32"), "dtype converts images in host memory only"),
+        (lambda: gpuimg.rotate(on_gpu, 90, out=np.zeros((9, 12), "uint16")), "and so must be out"),
+        (lambda: gpuimg.rotate(on_gpu, 90, out=on_gpu), "out has 12 × 9 × 1 samples of u16, but the result has 9 × 12 × 1 of u16"),
+        (lambda: gpuimg.flip(on_gpu, "h", out=on_gpu, dtype="int32"), "but the result has 12 × 9 × 1 of i32"),
+        (lambda: gpuimg.flip(on_gpu, "h", out=gpuimg.convert(on_gpu)), "out is read-only"),
+        (lambda: gpuimg.flip(on_gpu, "h", out=on_gpu.ravel()), "not of 1 dimensions"),
+        (lambda: gpuimg.flip(ramp(12, 9), "h", device="cpu", out=on_gpu), "in the memory of a GPU"),
+        (lambda: gpuimg.rotate(on_gpu, 90, dtype="int16"), "dtype converts to types that hold every value"),
         (lambda: gpuimg.normalize(on_gpu, curve="log"), "GPU"),
-        (lambda: gpuimg.project([on_gpu, on_gpu], "mean"), "in the memory of a GPU"),
+        (lambda: gpuimg.project([on_gpu, ramp(12, 9)], "mean"), "1 of 2 images are in the memory of a GPU"),
+        (lambda: gpuimg.project([on_gpu, on_gpu[:5]], "mean"), "image 2 is"),
+        (lambda: gpuimg.project([on_gpu, on_gpu], "mean", sigma=3), "the GPU does not support sigma-clipped means"),
+        (lambda: gpuimg.project([on_gpu.astype("float32")] * 2, "max"), "the GPU does not project floating-point images"),
     ]
     for call, message in refused:
         with pytest.raises(gpuimg.Error, match=message):
@@ -236,9 +439,7 @@ def test_memory_outlives_the_image_and_the_array(cupy):
 @needs_gpu
 def test_queued_work_of_a_freed_tensor_still_reads_its_memory(cupy):
     """A slow kernel keeps a stream busy; the tensor that it reads next is freed at once, and other images take the memory."""
-    spin = cupy.RawKernel(
-        r"""extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles); }""", "spin"
-    )
+    spin = cupy.RawKernel(SPIN, "spin")
     array = ramp(600, 500)
     for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
         with stream:
@@ -256,9 +457,7 @@ def test_queued_work_of_a_freed_tensor_still_reads_its_memory(cupy):
 
 @needs_gpu
 def test_queued_work_that_writes_an_array_is_waited_for(cupy):
-    spin = cupy.RawKernel(
-        r"""extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles); }""", "spin"
-    )
+    spin = cupy.RawKernel(SPIN, "spin")
     array = ramp(600, 500)
 
     class Interface:

@@ -14,8 +14,9 @@ use crate::formats::Reading;
 use crate::formats::format;
 use crate::formats::memory::{Page, Pages};
 use crate::gpu::Devices;
+use crate::gpu::cast::DeviceArray;
 use crate::gpu::driver::{Buffer, ForeignMemory, ForeignStream, Gpu, Readers};
-use crate::image::{Samples, Shape};
+use crate::image::{Samples, Shape, Values};
 use crate::ops::{self, DeviceImage, Operation};
 use crate::timing::Timeline;
 use anyhow::Context;
@@ -77,11 +78,77 @@ pub struct GpuArray {
     pub sides: [usize; 3],
     /// The type of the samples.
     pub sample_type: SampleType,
-    /// Bytes from a row to the next one. The samples of a row lie side by side.
-    pub pitch: usize,
-    /// The CUDA stream whose queued work writes the array: its address, 1 for the legacy default stream, or 2 for that of the
+    /// Bytes from one row, column and channel to the next; they may be negative.
+    pub strides: [isize; 3],
+    /// The CUDA stream whose queued work uses the array: its address, 1 for the legacy default stream, or 2 for that of the
     /// calling thread. `None` if no queued work does.
     pub stream: Option<usize>,
+}
+
+impl GpuArray {
+    /// The samples, in the form of files.
+    fn samples(&self) -> DeviceArray {
+        DeviceArray {
+            address: self.address,
+            strides: self.strides,
+            values: self.sample_type.values(),
+            is_stored: false,
+        }
+    }
+
+    /// The rows, if the samples of each lie side by side and are stored as images in memory are.
+    fn rows(&self) -> Option<ForeignMemory> {
+        let [height, width, channels] = self.sides;
+        let [down, across, deep] = self.strides;
+        let item = self.sample_type.bytes();
+        let (pixel, row) = (channels * item, width * channels * item);
+        let has_dense_rows = (channels <= 1 || deep == item as isize)
+            && (width <= 1 || across == pixel as isize)
+            && (height <= 1 || down >= row as isize);
+        let pitch = if height <= 1 { row } else { down as usize };
+        let is_copied = has_dense_rows && !self.sample_type.is_converted();
+        is_copied.then_some(ForeignMemory {
+            address: self.address,
+            pitch,
+            row,
+        })
+    }
+
+    /// Lets the stream of a GPU wait for the work that is queued on that of the array.
+    ///
+    /// # Safety
+    /// The stream of the array exists.
+    unsafe fn wait_for_its_stream(&self, gpu: &Gpu) -> anyhow::Result<()> {
+        gpu.check_foreign(self.address)?;
+        match self.stream {
+            // SAFETY: the caller's promise.
+            Some(stream) => unsafe { gpu.wait_for_foreign(ForeignStream(stream)) },
+            None => Ok(()),
+        }
+    }
+
+    /// Queues a copy of the array to `samples`, in the form of memory, after the work of its stream.
+    ///
+    /// # Safety
+    /// The stream of the array exists, and its samples are in memory that stays allocated until the stream of the GPU has been waited
+    /// for. `samples` has as many samples.
+    unsafe fn queue_copy(
+        &self,
+        gpu: &Gpu,
+        shape: &Shape,
+        samples: &mut Buffer,
+    ) -> anyhow::Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.wait_for_its_stream(gpu)? };
+        if let Some(rows) = self.rows() {
+            // SAFETY: the caller's promise.
+            return unsafe { gpu.copy_foreign(&rows, samples) };
+        }
+        let values = self.sample_type.values();
+        let to = DeviceArray::of_buffer(samples, shape, values, true);
+        // SAFETY: the caller's promise for the array; the buffer has the same sides and type.
+        unsafe { gpu.cast(self.sides, &self.samples(), &to) }
+    }
 }
 
 impl GpuImage {
@@ -115,46 +182,116 @@ impl GpuImage {
     pub unsafe fn copy_array(array: &GpuArray, device: &Device) -> Result<GpuImage> {
         let [height, width, channels] = array.sides;
         let shape = checked_shape(width, height, channels, array.sample_type)?;
-        let memory = ForeignMemory {
-            address: array.address,
-            pitch: if height == 1 {
-                shape.bytes()
-            } else {
-                array.pitch
-            },
-            row: shape.row() * shape.depth.bytes(),
-            stream: array.stream.map(ForeignStream),
-        };
         let copied = device.on_stream(|devices| {
             let gpu = opened(devices)?;
             let mut samples = gpu.alloc(shape.bytes())?;
             // SAFETY: the caller's promise; the stream is waited for below, whatever the result.
-            let queued = unsafe { gpu.copy_foreign(&memory, &mut samples) };
+            let queued = unsafe { array.queue_copy(gpu, &shape, &mut samples) };
             gpu.wait()?;
             queued?;
-            if !array.sample_type.is_converted() {
-                return Ok(Copied::Device(samples, gpu.ordinal()));
-            }
-            let mut bytes = Samples::any(&shape)?;
-            gpu.fetch(&samples, bytes.as_bytes_mut())?;
-            Ok(Copied::Host(bytes))
+            Ok((samples, gpu.ordinal()))
         });
-        match copied.map_err(Error::new)? {
-            Copied::Host(bytes) => {
-                let image = Image::of_samples(shape, array.sample_type, bytes);
-                GpuImage::upload(image, device)
-            }
-            Copied::Device(samples, ordinal) => {
-                let page = Page {
-                    image: DeviceImage { shape, samples },
-                    metadata: array.sample_type.metadata(),
-                    metadata_bytes: 0,
-                    described: 1,
-                };
-                let report = Report::default();
-                Ok(GpuImage::new(page, no_path(), report, device, ordinal))
-            }
+        let (samples, ordinal) = copied.map_err(Error::new)?;
+        let page = Page {
+            image: DeviceImage { shape, samples },
+            metadata: array.sample_type.metadata(),
+            metadata_bytes: 0,
+            described: 1,
+        };
+        let report = Report::default();
+        Ok(GpuImage::new(page, no_path(), report, device, ordinal))
+    }
+
+    /// Copies the samples to an array of another library, after the work that is queued on its stream. The copy has ended when this
+    /// returns.
+    ///
+    /// # Errors
+    /// An array of other sides or of another sample type, one that is not on this GPU, and those of the GPU.
+    ///
+    /// # Safety
+    /// The samples of the array are in memory that stays allocated during the call, can be written, and is not that of this image; and
+    /// the stream exists.
+    pub unsafe fn copy_to(&self, array: &GpuArray) -> Result<()> {
+        let shape = self.shape();
+        let (sides, sample_type) = (
+            [shape.height, shape.width, shape.channels],
+            self.sample_type(),
+        );
+        if (array.sides, array.sample_type) != (sides, sample_type) {
+            let [height, width, channels] = array.sides;
+            return Err(Error::argument(format!(
+                "the array has {height} × {width} × {channels} samples of {}, not {} × {} × {} of {sample_type}",
+                array.sample_type, shape.height, shape.width, shape.channels
+            )));
         }
+        self.on_stream(|devices| {
+            let gpu = opened(devices)?;
+            // SAFETY: the caller's promise.
+            unsafe { array.wait_for_its_stream(gpu)? };
+            // SAFETY: the caller's promise for the array, and the image has its samples as long as it exists. The stream is waited for
+            // below, whatever the result.
+            let queued = unsafe { gpu.cast(sides, &self.stored(), &array.samples()) };
+            gpu.wait()?;
+            queued
+        })
+    }
+
+    /// The image with its samples in another type, in which every value is the same; the image itself if it has that type.
+    ///
+    /// # Errors
+    /// A type that does not [hold every value](SampleType::holds) of the samples, and those of the GPU.
+    pub fn with_sample_type(&self, wanted: SampleType) -> Result<GpuImage> {
+        let given = self.sample_type();
+        if given == wanted {
+            return Ok(self.clone());
+        }
+        if !wanted.holds(given) {
+            let why = format!("samples of {wanted} do not hold every value of {given}");
+            return Err(Error::argument(why));
+        }
+        let values = wanted.values();
+        let shape = Shape {
+            depth: values.depth,
+            ..self.shape()
+        };
+        let samples = self.cast(&shape, values, true)?;
+        let metadata = self.metadata();
+        let page = Page {
+            image: DeviceImage { shape, samples },
+            metadata_bytes: metadata.bytes,
+            described: metadata.described.max(1),
+            metadata: metadata.fields_for(shape.channels, values),
+        };
+        let Shared {
+            path,
+            report,
+            device,
+            ordinal,
+            ..
+        } = &*self.shared;
+        let (path, report) = (path.clone(), report.clone());
+        Ok(GpuImage::new(page, path, report, device, *ordinal))
+    }
+
+    /// The samples in a new buffer, in another type, or in the form of files.
+    fn cast(&self, shape: &Shape, values: Values, is_stored: bool) -> Result<Buffer> {
+        self.on_stream(|devices| {
+            let gpu = opened(devices)?;
+            let samples = gpu.alloc(shape.bytes())?;
+            let to = DeviceArray::of_buffer(&samples, shape, values, is_stored);
+            let sides = [shape.height, shape.width, shape.channels];
+            // SAFETY: both buffers have samples of these sides, and are kept until the stream has been waited for, whatever the result.
+            let queued = unsafe { gpu.cast(sides, &self.stored(), &to) };
+            gpu.wait()?;
+            queued?;
+            Ok(samples)
+        })
+    }
+
+    /// The samples, in the form of memory.
+    fn stored(&self) -> DeviceArray {
+        let DeviceImage { shape, samples } = &self.shared.page.image;
+        DeviceArray::of_buffer(samples, shape, self.sample_type().values(), true)
     }
 
     fn new(
@@ -233,16 +370,8 @@ impl GpuImage {
         if let Some(converted) = self.shared.converted.get() {
             return Ok(converted);
         }
-        // The GPU has no kernel for it.
-        let image = self.download()?;
-        let uploaded = self.on_stream(|devices| {
-            let gpu = opened(devices)?;
-            let mut samples = gpu.alloc(image.shape().bytes())?;
-            gpu.send(&image.to_bytes(), &mut samples)?;
-            gpu.wait()?;
-            Ok(samples)
-        })?;
-        Ok(self.shared.converted.get_or_init(|| uploaded))
+        let converted = self.cast(&self.shape(), self.sample_type().values(), false)?;
+        Ok(self.shared.converted.get_or_init(|| converted))
     }
 
     /// Copies the image to host memory.
@@ -336,6 +465,25 @@ impl GpuImage {
     }
 
     /// Runs `work` on a stream of the GPU that has the image.
+    pub(super) fn with_gpu<R>(
+        &self,
+        work: impl FnOnce(&Devices, &Gpu) -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        let device = self.device();
+        device.on_stream(|devices| work(devices, opened(devices)?))
+    }
+
+    /// The GPU that has the image.
+    pub(super) fn device(&self) -> &Device {
+        &self.shared.device
+    }
+
+    /// The image of the engine.
+    pub(super) fn page(&self) -> &Page<DeviceImage> {
+        &self.shared.page
+    }
+
+    /// Runs `work` on a stream of the GPU that has the image.
     fn on_stream<R>(&self, work: impl FnOnce(&Devices) -> anyhow::Result<R>) -> Result<R> {
         self.shared.device.on_stream(work).map_err(Error::new)
     }
@@ -359,14 +507,6 @@ impl GpuImage {
         };
         Ok(copy.into())
     }
-}
-
-/// An array of another library, copied.
-enum Copied {
-    /// Samples in the form of memory, and the number of the GPU that has them.
-    Device(Buffer, usize),
-    /// Samples in the form of files.
-    Host(Samples),
 }
 
 /// The GPU that a call works on.

@@ -51,7 +51,7 @@ impl SampleType {
         }
     }
 
-    fn values(self) -> Values {
+    pub(super) fn values(self) -> Values {
         let (depth, signed) = match self {
             SampleType::U8 => (Depth::Eight, false),
             SampleType::I8 => (Depth::Eight, true),
@@ -75,6 +75,25 @@ impl SampleType {
         metadata::Metadata {
             signed: self.values().signed,
             ..metadata::Metadata::default()
+        }
+    }
+
+    /// Whether every value of `other` is one of this type.
+    ///
+    /// ```
+    /// use gpuimg::SampleType::{F32, I16, I32, U16};
+    /// assert!(F32.holds(U16) && I32.holds(I16) && !F32.holds(I32) && !I16.holds(U16));
+    /// ```
+    pub fn holds(self, other: SampleType) -> bool {
+        let (this, other) = (self.values(), other.values());
+        match (this.depth.is_float(), other.depth.is_float()) {
+            (true, true) => this.depth.bytes() >= other.depth.bytes(),
+            (true, false) => this.depth.bytes() > other.depth.bytes(),
+            (false, true) => false,
+            (false, false) if this.signed == other.signed => {
+                this.depth.bytes() >= other.depth.bytes()
+            }
+            (false, false) => this.signed && this.depth.bytes() > other.depth.bytes(),
         }
     }
 

@@ -244,6 +244,20 @@ impl Job<'_, '_> {
         Ok(copy)
     }
 
+    /// Queues a copy of a range of a buffer to another one, from byte `to` on.
+    pub fn copy_part(
+        &mut self,
+        from: &Buffer,
+        range: Range<usize>,
+        buffer: &mut Buffer,
+        to: usize,
+    ) -> Result<()> {
+        let bytes = 2 * range.len() as u64;
+        self.timed("copy", bytes, Limit::DeviceMemory, |job| {
+            job.gpu.copy_part(from, range, buffer, to)
+        })
+    }
+
     /// Copies `buffer` over plain memory of the same length, after all queued work.
     pub fn fetch(&mut self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         self.timed("download", host.len() as u64, Limit::Pcie, |job| {

@@ -167,6 +167,32 @@ pub mod calibrate {
     }
 }
 
+/// kernels/cast.cu
+pub mod cast {
+    use crate::gpu::driver::launch::{arguments, Form};
+
+    /// `WHOLE` of kernels/cast.cu.
+    pub const WHOLE: u32 = 0;
+    /// `SIGNED` of kernels/cast.cu.
+    pub const SIGNED: u32 = 1;
+    /// `TOGGLED` of kernels/cast.cu.
+    pub const TOGGLED: u32 = 2;
+    /// `REAL` of kernels/cast.cu.
+    pub const REAL: u32 = 3;
+    /// `KEY` of kernels/cast.cu.
+    pub const KEY: u32 = 4;
+
+    arguments! {
+        /// `cast` of kernels/cast.cu.
+        ///
+        /// Trusts src and dst, which are addresses of samples that are aligned and in memory, as are all others that the strides lead to.
+        trusting Cast = "cast" ["cast"] &[Form::ONLY];
+        { src: u64, src_bytes: u32, src_form: u32, src_down: u64, src_across: u64, src_deep: u64, dst: u64, dst_bytes: u32, dst_form: u32, dst_down: u64, dst_across: u64, dst_deep: u64, height: u32, width: u32, channels: u32 }
+        |it, launch, list| {
+        } { list.push(&it.src); list.push(&it.src_bytes); list.push(&it.src_form); list.push(&it.src_down); list.push(&it.src_across); list.push(&it.src_deep); list.push(&it.dst); list.push(&it.dst_bytes); list.push(&it.dst_form); list.push(&it.dst_down); list.push(&it.dst_across); list.push(&it.dst_deep); list.push(&it.height); list.push(&it.width); list.push(&it.channels); }
+    }
+}
+
 /// kernels/depth.cu
 pub mod depth {
     use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};

@@ -42,28 +42,14 @@ pub struct ForeignMemory {
     pub pitch: usize,
     /// Bytes of a row that are used.
     pub row: usize,
-    /// The stream whose queued work writes the memory; `None`: nothing that is queued does.
-    pub stream: Option<ForeignStream>,
 }
 
 impl Gpu {
-    /// Queues a copy of foreign rows to all of `buffer`, contiguously, after the work of the foreign stream.
+    /// Refuses memory that is not on this GPU.
     ///
     /// # Errors
-    /// Memory that is not on this GPU, and the driver's.
-    ///
-    /// # Safety
-    /// The foreign stream exists. The rows that fill `buffer` are in memory that stays allocated until this stream has been waited
-    /// for.
-    pub unsafe fn copy_foreign(&self, from: &ForeignMemory, buffer: &mut Buffer) -> Result<()> {
-        let ForeignMemory {
-            address,
-            pitch,
-            row,
-            stream,
-        } = *from;
-        ensure!(row > 0 && row <= pitch, "a copy of rows that overlap");
-        ensure!(buffer.len().is_multiple_of(row), "a copy of parts of rows");
+    /// Memory of the host, and of another GPU.
+    pub fn check_foreign(&self, address: u64) -> Result<()> {
         bind(&self.context)?;
         let ordinal = device_of(address).context("the array is not in the memory of a GPU")?;
         ensure!(
@@ -71,11 +57,38 @@ impl Gpu {
             "the array is on GPU {ordinal}, not on GPU {}",
             self.ordinal()
         );
-        if let Some(stream) = stream {
-            // SAFETY: the caller's promise.
-            let event = unsafe { stream.record(&self.context)? };
-            self.stream.wait(&event).map_err(in_words)?;
-        }
+        Ok(())
+    }
+
+    /// Lets this stream wait for the work that is queued on a foreign stream now.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// The foreign stream exists.
+    pub unsafe fn wait_for_foreign(&self, stream: ForeignStream) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let event = unsafe { stream.record(&self.context)? };
+        self.stream.wait(&event).map_err(in_words)
+    }
+
+    /// Queues a copy of foreign rows to all of `buffer`, contiguously.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// The rows that fill `buffer` are in memory that stays allocated until this stream has been waited for.
+    pub unsafe fn copy_foreign(&self, from: &ForeignMemory, buffer: &mut Buffer) -> Result<()> {
+        let ForeignMemory {
+            address,
+            pitch,
+            row,
+        } = *from;
+        ensure!(row > 0 && row <= pitch, "a copy of rows that overlap");
+        ensure!(buffer.len().is_multiple_of(row), "a copy of parts of rows");
+        bind(&self.context)?;
         let copy = sys::CUDA_MEMCPY2D {
             srcXInBytes: 0,
             srcY: 0,

@@ -416,14 +416,25 @@ impl Gpu {
     /// }
     /// ```
     pub fn copy(&self, from: &Buffer, to: &mut Buffer) -> Result<()> {
-        ensure!(to.len <= from.len, "a copy past the buffer's end");
+        let whole = 0..to.len;
+        self.copy_part(from, whole, to, 0)
+    }
+
+    /// Queues a copy of a range of `from` to the bytes of another buffer from byte `at` on.
+    pub fn copy_part(
+        &self,
+        from: &Buffer,
+        range: Range<usize>,
+        to: &mut Buffer,
+        at: usize,
+    ) -> Result<()> {
+        let source = from.part(range.start, range.len())?;
+        let target = to.part(at, range.len())?;
         bind(&self.context)?;
-        // SAFETY: both buffers have as many bytes, are not the same memory, since `to` is borrowed exclusively, and outlive
+        // SAFETY: the parts lie inside the buffers, which are not the same memory, since `to` is borrowed exclusively, and outlive
         // the work.
-        unsafe {
-            result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
-        }
-        .map_err(|error| anyhow!("{}", description(&error)))
+        unsafe { result::memcpy_dtod_async(target, source, range.len(), self.stream.cu_stream()) }
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 
