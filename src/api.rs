@@ -29,7 +29,7 @@ pub use operations::{
     BayerPattern, Calibration, Curve, DebayerMethod, Normalize, Operations, Palette, Plan,
 };
 pub use options::{Format, ReadOptions, WriteOptions};
-pub use project::{Project, Projection, project};
+pub use project::{Project, Projection, project, project_on_gpu};
 pub use report::Report;
 pub use stack::{Pages, Stack, decode, decode_with, read, read_with};
 pub use verbs::{Argument, Verb, verbs};

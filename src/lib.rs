@@ -164,8 +164,8 @@ pub use api::{
     Format, GpuArray, GpuImage, GpuReader, Histogram, Image, Metadata, Normalize, Operations,
     Pages, Palette, Plan, Project, Projection, ReadOptions, Report, Resolution, Result, Sample,
     SampleType, Shape, Stack, SumValue, Sums, Unit, Verb, WriteOptions, combine, combine_colours,
-    decode, decode_with, encode, encode_stack, histogram, keep_memory, project, read, read_with,
-    set_threads, sum, sum_with, verbs, write, write_stack,
+    decode, decode_with, encode, encode_stack, histogram, keep_memory, project, project_on_gpu,
+    read, read_with, set_threads, sum, sum_with, verbs, write, write_stack,
 };
 
 /// What the project's own tests and benchmarks use. It may change at any time.

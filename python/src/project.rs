@@ -4,7 +4,7 @@ use crate::array::Input;
 use crate::errors::{OrRaise, argument};
 use crate::image::{Image, Refused, named_type};
 use crate::runtime;
-use gpuimg::{Project, Projection};
+use gpuimg::{GpuImage, Project, Projection};
 use pyo3::prelude::*;
 
 /// Combines images, pixel by pixel.
@@ -45,9 +45,14 @@ pub fn project(
     if let Some(value) = nan {
         options = options.nan(value).or_raise()?;
     }
-    let (dtype, device) = (named_type(dtype)?, runtime::current().device(device)?);
-    let inputs = images.try_iter()?.map(|image| Input::new(&image?));
-    let inputs: Vec<Input> = inputs.collect::<PyResult<_>>()?;
+    let dtype = named_type(dtype)?;
+    let images: Vec<Bound<PyAny>> = images.try_iter()?.collect::<PyResult<_>>()?;
+    if let Some(images) = on_gpu(&images, device)? {
+        let work = || crate::gpu::converted(gpuimg::project_on_gpu(&images, &options)?, dtype);
+        return Ok(Image::on_gpu(runtime::run(py, usize::MAX, work)??));
+    }
+    let device = runtime::current().device(device)?;
+    let inputs: Vec<Input> = images.iter().map(Input::new).collect::<PyResult<_>>()?;
     let bytes = inputs.iter().map(Input::bytes);
     let bytes = bytes.fold(0, usize::saturating_add);
     let work = || -> Result<Image, Refused> {
@@ -56,6 +61,24 @@ pub fn project(
         Image::with_type(gpuimg::project(&images, &options, &device)?, dtype)
     };
     Ok(runtime::run(py, bytes, work)??)
+}
+
+/// The images, if they are in the memory of a GPU or are to be processed there.
+fn on_gpu(images: &[Bound<PyAny>], device: &str) -> PyResult<Option<Vec<GpuImage>>> {
+    let found = images
+        .iter()
+        .map(|image| crate::gpu::image_for(image, device));
+    let found: Vec<Option<GpuImage>> = found.collect::<PyResult<_>>()?;
+    let count = found.iter().flatten().count();
+    if count > 0 && count < images.len() {
+        return Err(argument(format!(
+            "{count} of {} images are in the memory of a GPU: device=\"cuda\" copies the others there, and image.cpu(), tensor.cpu() or \
+             array.get() copies them to host memory",
+            images.len()
+        )));
+    }
+    let found: Vec<GpuImage> = found.into_iter().flatten().collect();
+    Ok(Some(found).filter(|found| !found.is_empty()))
 }
 
 fn named_projection(name: &str) -> PyResult<Projection> {

@@ -2,14 +2,18 @@
 
 use super::device::Device;
 use super::error::{Error, Result};
+use super::gpu_image::GpuImage;
 use super::image::Image;
 use super::report::Report;
 use crate::engine::{CombinedImage, Facts, Failure, FirstPage, ImageType};
 use crate::formats::memory::{FORMAT, Page};
+use crate::gpu::driver::{Buffer, Gpu};
 use crate::gpu::{Devices, Failed, Work};
 use crate::image::metadata::Diagnostics;
-use crate::image::{self, Samples};
-use crate::ops::project::{self, Accumulator, Wide, median_on_gpu, project_columns};
+use crate::image::{self, Samples, Shape};
+use crate::ops::project::{
+    self, Accumulator, Wide, median_of_buffers, median_on_gpu, project_columns,
+};
 use crate::ops::wide::make_finite;
 use crate::timing::Timeline;
 use anyhow::{Context, ensure};
@@ -107,66 +111,152 @@ impl Project {
 /// No image or more than 65535, images that differ, integers of 32 bits and samples of 64 bits, options of sums for another projection, a sum that
 /// does not fit, and those of the device.
 pub fn project(images: &[Image], options: &Project, device: &Device) -> Result<Image> {
+    let given: Vec<Given> = images
+        .iter()
+        .map(|image| Given::of(image.page(), image.shape()))
+        .collect();
     let path = images.first().map_or(Path::new(""), Image::name);
-    let projected = projected(images, &options.options, device);
+    projected(&given, &options.options, path, || {
+        let devices = device.devices();
+        match computed(images, &options.options, &devices) {
+            Err(error) if error.is::<Failed>() && devices.fall_back_to_cpu() => {
+                computed(images, &options.options, &devices)
+            }
+            result => result,
+        }
+    })
+}
+
+/// Combines images in the memory of one GPU, which has the result, too, as [`project()`] does. Sums and means are finished on the
+/// CPU, and then copied there.
+///
+/// # Errors
+/// Those of [`project()`], and projections without a kernel: of floating-point images, means with `sigma`, and medians in floating
+/// point.
+pub fn project_on_gpu(images: &[GpuImage], options: &Project) -> Result<GpuImage> {
+    let given: Vec<Given> = images
+        .iter()
+        .map(|image| Given::of(image.page(), image.shape()))
+        .collect();
+    let Some(first) = images.first() else {
+        return Err(Error::argument("there is no image"));
+    };
+    let path = first.path().unwrap_or(Path::new(""));
+    let projected = projected(&given, &options.options, path, || {
+        first.with_gpu(|devices, gpu| on_its_gpu(images, &options.options, devices, gpu))
+    })?;
+    GpuImage::upload(projected, first.device())
+}
+
+/// What a projection needs of an image besides its samples.
+struct Given<'p> {
+    shape: Shape,
+    metadata: &'p image::metadata::Metadata,
+    metadata_bytes: u64,
+    described: usize,
+}
+
+impl Given<'_> {
+    fn of<I>(page: &Page<I>, shape: Shape) -> Given<'_> {
+        Given {
+            shape,
+            metadata: &page.metadata,
+            metadata_bytes: page.metadata_bytes,
+            described: page.described,
+        }
+    }
+}
+
+/// The projection, whose samples and device line `compute` gives. `path` is the file of the first image.
+fn projected(
+    given: &[Given],
+    options: &project::Project,
+    path: &Path,
+    compute: impl FnOnce() -> anyhow::Result<(image::Image, String)>,
+) -> Result<Image> {
+    let projected = checked_and_projected(given, options, path, compute);
     let failure = || Failure::new("project", path);
     projected.with_context(failure).map_err(Error::new)
 }
 
-fn projected(
-    images: &[Image],
+fn checked_and_projected(
+    given: &[Given],
     options: &project::Project,
-    device: &Device,
+    path: &Path,
+    compute: impl FnOnce() -> anyhow::Result<(image::Image, String)>,
 ) -> anyhow::Result<Image> {
     options.check()?;
-    let first = images.first().context("there is no image")?;
-    let image_type = |image: &Image| {
-        let page = image.page();
-        ImageType::from_page(page.image.shape(), &page.metadata)
-    };
+    let first = given.first().context("there is no image")?;
+    let image_type = |image: &Given| ImageType::from_page(image.shape, image.metadata);
     let expected = image_type(first);
     options.check_depth(expected.shape.depth)?;
-    for (number, image) in (1..).zip(images) {
-        let given = image_type(image);
+    for (number, image) in (1..).zip(given) {
+        let found = image_type(image);
         ensure!(
-            given == expected,
-            "image {number} is {given}, but the first is {expected}"
+            found == expected,
+            "image {number} is {found}, but the first is {expected}"
         );
     }
-    let devices = device.devices();
-    let (image, device_line) = match computed(images, options, &devices) {
-        Err(error) if error.is::<Failed>() && devices.fall_back_to_cpu() => {
-            computed(images, options, &devices)?
-        }
-        result => result?,
-    };
-    let facts = images.iter().map(|image| {
-        let page = image.page();
-        Facts::new(&page.metadata, page.described == 1)
-    });
+    let (image, device_line) = compute()?;
+    let facts = given
+        .iter()
+        .map(|image| Facts::new(image.metadata, image.described == 1));
     let facts = facts.reduce(|known, more| known.join(&more));
-    let page = first.page();
     let first_page = FirstPage {
         shape: expected.shape,
-        metadata: page.metadata.clone(),
-        bytes: page.metadata_bytes,
+        metadata: first.metadata.clone(),
+        bytes: first.metadata_bytes,
         format: &FORMAT,
     };
     let facts = facts.context("there is no image")?;
-    let combined = CombinedImage::projection(options.how, image, first_page, &facts, images.len());
+    let combined = CombinedImage::projection(options.how, image, first_page, &facts, given.len());
     let mut diagnostics = Diagnostics::default();
     let (image, metadata) = combined.with_metadata(&mut diagnostics);
     let result = Page {
         image,
         metadata,
-        metadata_bytes: page.metadata_bytes,
+        metadata_bytes: first.metadata_bytes,
         described: 1,
     };
     let report = Report {
         device: device_line,
         ..Report::of_reading(diagnostics, None)
     };
-    Ok(Image::of_page(result, first.name(), report))
+    Ok(Image::of_page(result, path, report))
+}
+
+/// The samples of the projection of images that are on a GPU.
+fn on_its_gpu(
+    images: &[GpuImage],
+    options: &project::Project,
+    devices: &Devices,
+    gpu: &Gpu,
+) -> anyhow::Result<(image::Image, String)> {
+    let page = images[0].page();
+    let (shape, mut timeline) = (page.image.shape, Timeline::default());
+    if let Some(obstacle) = options.gpu_obstacle(shape.depth) {
+        devices.only_cpu(obstacle)?;
+    }
+    for (number, image) in (1..).zip(images) {
+        ensure!(
+            image.gpu_number() == gpu.ordinal(),
+            "image {number} is on GPU {}, but the first is on GPU {}",
+            image.gpu_number(),
+            gpu.ordinal()
+        );
+    }
+    let buffers = images.iter().map(|image| &image.page().image.samples);
+    if options.needs_all_images(shape.depth).is_some() {
+        let buffers: Vec<&Buffer> = buffers.collect();
+        let medians = median_of_buffers(&buffers, shape.depth, gpu, &mut timeline)?;
+        let image = image::Image::new(options.output(shape), medians);
+        return Ok((image, gpu.name.clone()));
+    }
+    let accumulator = Accumulator::new(*options, shape, page.metadata.signed)?;
+    for samples in buffers {
+        accumulator.add_buffer(shape, samples, gpu, &mut timeline)?;
+    }
+    Ok((accumulator.finish()?, gpu.name.clone()))
 }
 
 /// The samples of the projection, and the device that computed them.

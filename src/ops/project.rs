@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use accumulate::Accumulator;
 pub use clipped::Sigma;
 pub use columns::project_columns;
-pub use median::median_on_gpu;
+pub use median::{median_of_buffers, median_on_gpu};
 
 /// The most images of a projection: their sums fit into 32 bits, and their number into 16.
 pub const MOST_IMAGES: usize = 65_535;

@@ -125,26 +125,46 @@ impl Accumulator {
         let mut memory = HostMemory::from(image.into_samples());
         gpu.job(&mut memory, timeline, |job| {
             let samples = job.upload()?;
-            // The copies of other threads continue while this one has the sums.
-            job.wait_for_stream()?;
-            let mut on_gpus = locked(&self.on_gpus);
-            let ordinal = job.ordinal();
-            let index = match on_gpus.iter().position(|(known, _)| *known == ordinal) {
-                Some(index) => index,
-                None => {
-                    let mut known = job.alloc(shape.samples() * self.fold.bytes(&shape))?;
-                    job.fill(&mut known, self.fold.start())?;
-                    on_gpus.push((ordinal, known));
-                    on_gpus.len() - 1
-                }
-            };
-            let launched = self
-                .fold
-                .launch(&shape, &samples, &mut on_gpus[index].1, job);
-            // The buffer belongs to this stream until here: the next thread, and `join_gpus`, use other streams.
-            job.wait_for_stream()?;
-            launched
+            self.fold_on_gpu(&samples, job)
         })
+    }
+
+    /// Adds an image that is in the memory of the GPU, where the sums stay.
+    ///
+    /// # Errors
+    /// Those of `add`, and the GPU's.
+    pub fn add_buffer(
+        &self,
+        shape: Shape,
+        samples: &Buffer,
+        gpu: &Gpu,
+        timeline: &mut Timeline,
+    ) -> Result<()> {
+        self.count(shape)?;
+        gpu.job(&mut [], timeline, |job| self.fold_on_gpu(samples, job))
+    }
+
+    fn fold_on_gpu(&self, samples: &Buffer, job: &mut Job) -> Result<()> {
+        // The copies of other threads continue while this one has the sums.
+        job.wait_for_stream()?;
+        let mut on_gpus = locked(&self.on_gpus);
+        let ordinal = job.ordinal();
+        let index = match on_gpus.iter().position(|(known, _)| *known == ordinal) {
+            Some(index) => index,
+            None => {
+                let bytes = self.shape.samples() * self.fold.bytes(&self.shape);
+                let mut known = job.alloc(bytes)?;
+                job.fill(&mut known, self.fold.start())?;
+                on_gpus.push((ordinal, known));
+                on_gpus.len() - 1
+            }
+        };
+        let launched = self
+            .fold
+            .launch(&self.shape, samples, &mut on_gpus[index].1, job);
+        // The buffer belongs to this stream until here: the next thread, and `join_gpus`, use other streams.
+        job.wait_for_stream()?;
+        launched
     }
 
     /// Adds the numbers on the GPUs to those on the host. Must be called after all threads have added their images.

@@ -5,13 +5,15 @@
 use super::accumulate::TOO_MANY;
 use super::{MOST_IMAGES, WIDTH};
 use crate::gpu::NoMemory;
-use crate::gpu::driver::Gpu;
+use crate::gpu::driver::{Buffer, Gpu};
+use crate::gpu::job::Job;
 use crate::gpu::launch::project::Median;
 use crate::image::simd::per_level;
 use crate::image::{Depth, Samples, Shape};
 use crate::ops::cpu::Sample;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
+use std::ops::Range;
 
 /// Bytes of samples that a GPU gets at a time.
 const ON_GPU: usize = 256 << 20;
@@ -23,41 +25,75 @@ const ON_GPU: usize = 256 << 20;
 /// No image or too many, images that differ, and the GPU's.
 pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> Result<Samples> {
     let (depth, len) = check_images(images)?;
+    let send = |job: &mut Job, index: usize, range: Range<usize>, all: &mut Buffer, at: usize| {
+        job.send_words(&images[index].as_bytes()[range], all, at)
+    };
+    medians(images.len(), depth, len, gpu, timeline, send)
+}
+
+/// As `median_on_gpu`, of images that are in the memory of the GPU.
+///
+/// # Errors
+/// Those of `median_on_gpu`.
+pub fn median_of_buffers(
+    images: &[&Buffer],
+    depth: Depth,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+) -> Result<Samples> {
+    let first = images.first().context("no images to project")?;
+    ensure!(images.len() <= MOST_IMAGES, TOO_MANY);
+    let len = first.len() / depth.bytes();
+    let copy = |job: &mut Job, index: usize, range: Range<usize>, all: &mut Buffer, at: usize| {
+        job.copy_part(images[index], range, all, at)
+    };
+    medians(images.len(), depth, len, gpu, timeline, copy)
+}
+
+/// The medians of `count` images. `queue` copies a range of the bytes of an image to the buffer, from a byte of it on.
+fn medians(
+    count: usize,
+    depth: Depth,
+    len: usize,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+    queue: impl Fn(&mut Job, usize, Range<usize>, &mut Buffer, usize) -> Result<()>,
+) -> Result<Samples> {
     let mut out = Samples::any(&Shape {
         width: len,
         height: 1,
         channels: 1,
         depth,
     })?;
-    let mut most = (ON_GPU / (images.len() * depth.bytes())).clamp(1, len);
+    let mut most = (ON_GPU / (count * depth.bytes())).clamp(1, len);
     let mut first = 0;
     while first < len {
-        let count = most.min(len - first);
-        let range = first * depth.bytes()..(first + count) * depth.bytes();
+        let samples = most.min(len - first);
+        let range = first * depth.bytes()..(first + samples) * depth.bytes();
         let size = range.len();
         let done = gpu.job(&mut [], timeline, |job| {
-            let mut all = job.alloc(images.len() * size)?;
-            for (index, image) in images.iter().enumerate() {
-                job.send_words(&image.as_bytes()[range.clone()], &mut all, index * size)?;
+            let mut all = job.alloc(count * size)?;
+            for index in 0..count {
+                queue(job, index, range.clone(), &mut all, index * size)?;
             }
             let mut middle = job.alloc(size)?;
             let kernel = job.kernel::<Median>(&format!("u{}", depth.bits()))?;
             let passes = depth.bits() as usize + 1;
-            let grid = u32::try_from(count.div_ceil(256))?;
+            let grid = u32::try_from(samples.div_ceil(256))?;
             let arguments = Median {
                 src: all.view(),
-                samples: count as u64,
-                images: images.len() as u32,
+                samples: samples as u64,
+                images: count as u32,
                 dst: middle.view_mut(),
             };
             job.launch(&kernel, grid, (passes * all.len()) as u64, arguments)?;
             job.fetch(&middle, &mut out.as_bytes_mut()[range.clone()])
         });
         match done {
-            Err(error) if error.is::<NoMemory>() && most > 1 => most = count.div_ceil(2),
+            Err(error) if error.is::<NoMemory>() && most > 1 => most = samples.div_ceil(2),
             done => {
                 done?;
-                first += count;
+                first += samples;
             }
         }
     }
