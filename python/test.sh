@@ -1,8 +1,9 @@
 #!/bin/bash
-# Builds the Python module as a wheel, installs it into an environment of its own, and runs its tests. Needs Rust, Python 3.11 or
+# Builds the Python module as a wheel, installs it into an environment of its own, and runs its tests, also under Python 3.13. Needs Rust, Python 3.11 or
 # later, and PyPI for maturin, NumPy, Zarr, pytest and mypy. Says SKIPPED, and why, where something cannot be had.
 #
-#   python/test.sh [PYTEST OPTION…]      GPUIMG_PROFILE=dev builds faster, and runs slower
+#   python/test.sh [PYTEST OPTION…]      GPUIMG_PROFILE=dev builds faster, and runs slower; PYTHON_VALGRIND=1 runs tests of the
+#                                        boundary between Python and Rust under valgrind instead
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . packaging/common.sh
@@ -27,5 +28,30 @@ python=$venv/bin/python
 "$venv/bin/mypy" --strict --python-version 3.11 python/package/gpuimg
 # Away from the sources, so that the installed module is the one that is imported.
 tests=$PWD/python/tests
+if [[ -n ${PYTHON_VALGRIND:-} ]]; then
+    need valgrind valgrind || { skip "the Python module under valgrind: it cannot be installed"; exit 0; }
+    exec python/valgrind.py "$python" "$@"
+fi
 cd "$CARGO_TARGET_DIR/python"
 "$python" -m pytest -q -rs -p no:cacheprovider "$@" "$tests"
+
+# The same wheel under a newer Python, if it is here. packaging/check.sh always runs it, with Python 3.13 of Debian 13.
+find_newer() {
+    local python
+    for python in python3.13 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.13.*/bin/python; do
+        ! "$python" -c 'import ensurepip' 2> /dev/null || { echo "$python"; return; }
+    done
+    return 1
+}
+if newer=$(find_newer); then
+    rm -rf "$venv-3.13"
+    "$newer" -m venv "$venv-3.13"
+    if "$venv-3.13/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 pytest==9.0.3; then
+        "$venv-3.13/bin/pip" install -q --disable-pip-version-check --no-index "$wheels"/gpuimg-*.whl
+        "$venv-3.13/bin/python" -m pytest -q -rs -p no:cacheprovider "$@" "$tests"/test_{arrays,memory,files,bytes}.py
+    else
+        skip "the Python module under Python 3.13: NumPy or pytest cannot be installed"
+    fi
+else
+    skip "the Python module under Python 3.13: there is none with ensurepip"
+fi
