@@ -190,7 +190,7 @@ def test_wrong_arrays(wrong, kind, sentence):
         (lambda: gpuimg.rotate(RAMP, "90' + flip h"), "expected 90, 180 or 270"),
         (lambda: gpuimg.convert(RAMP, device="cuda:x"), "expected auto, cpu, gpu, gpu:N, cuda or cuda:N"),
         (lambda: gpuimg.process(["a.png"], "out", "rotate 90", device="cuda"), "the result is in host memory"),
-        (lambda: gpuimg.project([DLPack(RAMP, (2, 0))] * 2, "mean"), r"in the memory of a GPU.*tensor.cpu\(\)"),
+        (lambda: gpuimg.calibrate(RAMP, dark=DLPack(RAMP, (2, 0))), r"in the memory of a GPU.*tensor.cpu\(\)"),
         (lambda: gpuimg.convert(RAMP, device="tpu"), "tpu"),
         (lambda: gpuimg.encode(RAMP, "xyz"), "no format has the name 'xyz'"),
         (lambda: gpuimg.decode(b"not an image"), "not"),
