@@ -104,7 +104,7 @@ fn operations_on_a_gpu_image_give_what_the_cpu_gives() {
         "transpose",
         "flip vertical",
         "normalize --per-channel",
-        "crop 10,20,31x17",
+        "crop 10,20,21x17",
     ];
     let images = [
         image(64, 48, 1),
