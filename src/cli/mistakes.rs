@@ -5,6 +5,7 @@ use super::Cli;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory};
 use std::error::Error as _;
+use std::path::Path;
 
 /// Options that other programs have, and what does their work here.
 const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
@@ -70,6 +71,10 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
         "the angle comes first: gpuimg rotate 90 IN OUT",
     ),
     (
+        &["pattern", "bayer"],
+        "the pattern comes first: gpuimg debayer RGGB IN OUT",
+    ),
+    (
         &["horizontal", "vertical", "axis"],
         "the direction comes first: gpuimg flip horizontal IN OUT",
     ),
@@ -133,6 +138,10 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (
         &["copy", "cp", "export", "save", "transcode"],
         "gpuimg convert IN OUT changes the format",
+    ),
+    (
+        &["align", "register", "registration"],
+        "gpuimg does not align images: align them elsewhere before gpuimg project combines them",
     ),
     (&["diff", "cmp"], "use gpuimg verify A B"),
     (&["hist"], "use gpuimg histogram IN -o FILE"),
@@ -233,6 +242,12 @@ impl Mistake<'_> {
 
     fn unknown_verb(&self) -> String {
         let word = self.text(ContextKind::InvalidSubcommand);
+        if Path::new(&word).is_file() {
+            return format!(
+                "'{word}' is a file, and a verb comes first: gpuimg preview IN OUT.jpg makes a small image to look \
+                 at, gpuimg normalize IN OUT scales the range"
+            );
+        }
         let known = || {
             let similar = self.texts(ContextKind::SuggestedSubcommand);
             match similar.iter().rfind(|verb| alike(verb, &word)) {
