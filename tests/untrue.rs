@@ -440,6 +440,7 @@ fn a_description_still_told_of_eight_bits() {
     let out = out.unwrap();
     assert!(text(&out, 270).unwrap().contains("\"uint16\""));
     assert!(run.stderr.contains("NODATA"), "{}", run.stderr);
+    assert!(run.stderr.contains("--ignore"), "{}", run.stderr);
     assert_eq!(text(&out, 42113), None);
 }
 

@@ -47,8 +47,8 @@ pub fn update(
                 return false;
             }
             (42113, _) if transform.changes_values() => {
-                let warning =
-                    "its NODATA value (tag 42113) is changed like any other, and the tag is left out";
+                let warning = "its NODATA value (tag 42113) is changed like any other, and the tag is left out \
+                               (normalize --ignore VALUE keeps it out of the measured range)";
                 diagnostics.warnings.push(warning.into());
                 return false;
             }
