@@ -42,6 +42,11 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
         &["compress", "compression", "quality"],
         "use --png fast|small|store or --tiff none|deflate|lzw|zstd",
     ),
+    (&["cog"], "use --tiff-layout cog for cloud-optimized TIFF"),
+    (
+        &["channels", "band", "bands", "bidx"],
+        "use convert --channel N to take one channel",
+    ),
     (&["silent"], "use --quiet to print errors only"),
     (
         &["skip-existing", "continue", "no-clobber"],
@@ -197,7 +202,7 @@ impl Mistake<'_> {
         match self.error.kind() {
             ErrorKind::InvalidSubcommand => self.unknown_verb(),
             ErrorKind::UnknownArgument => self.unknown_word(),
-            ErrorKind::TooManyValues => format!("{}: unexpected argument '{value}'", self.name()),
+            ErrorKind::TooManyValues => self.unexpected(&value),
             ErrorKind::InvalidValue if value.is_empty() => self.no_value(),
             ErrorKind::InvalidValue => self.unknown_value(&value),
             ErrorKind::ValueValidation => {
@@ -263,10 +268,19 @@ impl Mistake<'_> {
         format!("unknown verb '{word}': {here}")
     }
 
+    fn unexpected(&self, word: &str) -> String {
+        // A shell's pipe, in the text of `gpuimg run`.
+        let hint = match word {
+            "|" => " (+ separates two verbs, e.g. 'normalize + rotate 90')",
+            _ => "",
+        };
+        format!("{}: unexpected argument '{word}'{hint}", self.name())
+    }
+
     fn unknown_word(&self) -> String {
         let word = self.text(ContextKind::InvalidArg);
         let Some(bare) = word.strip_prefix('-').filter(|bare| !bare.is_empty()) else {
-            return format!("{}: unexpected argument '{word}'", self.name());
+            return self.unexpected(&word);
         };
         let bare = bare.trim_start_matches('-');
         let has = |command: &&Command| {

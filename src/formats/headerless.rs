@@ -129,8 +129,12 @@ impl FromStr for SampleType {
             }
         }
         PixelFormat::named(name).map(SampleType::Camera).ok_or_else(|| {
+            let what = match name {
+                "" => "missing sample type".into(),
+                _ => format!("unknown sample type '{name}'"),
+            };
             format!(
-                "unknown sample type '{name}': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be, or a camera's pixel \
+                "{what}: expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be, or a camera's pixel \
                  format such as mono10, mono12p, mono12packed, bayerrg8 or bayerrg12p"
             )
         })

@@ -115,7 +115,7 @@ fn pages_channels_and_what_is_wrong() {
         ("sum a.bin --raw 5x4:u8:0", 2, "0 pages"),
         ("sum a.bin --raw 5x4:u8:1:2", 2, "unexpected ':2'"),
         ("sum a.bin --raw 5x4:u8+x", 2, "'x' is not a number"),
-        ("sum a.bin --raw 5x4", 2, "unknown sample type ''"),
+        ("sum a.bin --raw 5x4", 2, "missing sample type"),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let made = run(root.path(), &args, &[]);
