@@ -32,6 +32,7 @@ else
 fi
 rm -f "$dist"/gpuimg[-_]* "$dist/SHA256SUMS"
 packaging/test.sh "$dist"
+packaging/emulated.sh "$dist"
 tests/container.sh
 unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT

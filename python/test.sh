@@ -1,21 +1,26 @@
 #!/bin/bash
-# Builds the Python module as a wheel, installs it into an environment of its own, and runs its tests, also under Python 3.13.
-# Needs Rust, Python 3.11 or later, and PyPI for maturin, NumPy, Zarr, pytest and mypy. Says SKIPPED, and why, where something
+# Builds the Python module as a wheel, installs it into an environment of its own, and runs its tests. packaging/check.sh runs them
+# under other versions of Python. Needs Rust, Python 3.11 or later, and PyPI for maturin, NumPy, Zarr, pytest and mypy. Says SKIPPED, and why, where something
 # cannot be had.
 #
-#   python/test.sh [PYTEST OPTION…]      GPUIMG_PROFILE=dev builds faster, and runs slower; PYTHON_VALGRIND=1 runs tests of the
-#                                        boundary between Python and Rust under valgrind instead
+#   python/test.sh [PYTEST OPTION…]      GPUIMG_WHEEL=FILE tests that wheel, and builds none; GPUIMG_PROFILE=dev builds
+#                                        faster, and runs slower; PYTHON_VALGRIND=1 runs tests of the boundary between Python
+#                                        and Rust under valgrind instead
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . packaging/common.sh
 # The release builds of other crates are shared with the program.
 export CARGO_TARGET_DIR=$PWD/target
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { skip "the Python module: python3 is older than 3.11"; exit 0; }
-tools maturin==1.16.0 || { skip "the Python module: maturin cannot be had"; exit 0; }
 
 wheels=$CARGO_TARGET_DIR/python/wheels venv=$CARGO_TARGET_DIR/python/venv
 rm -rf "$wheels" "$venv"
-"$tools/bin/maturin" build --quiet --locked --profile "${GPUIMG_PROFILE:-release}" --compatibility linux --out "$wheels"
+if [[ -n ${GPUIMG_WHEEL:-} ]]; then
+    install -D -t "$wheels" "$GPUIMG_WHEEL"
+else
+    tools maturin==1.16.0 || { skip "the Python module: maturin cannot be had"; exit 0; }
+    "$tools/bin/maturin" build --quiet --locked --profile "${GPUIMG_PROFILE:-release}" --compatibility linux --out "$wheels"
+fi
 python3 -m venv "$venv"
 "$venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 zarr==3.1.6 pytest==9.0.3 mypy==2.4.1 ||
     { skip "the Python module's tests: NumPy, Zarr, pytest or mypy cannot be installed"; exit 0; }
@@ -35,25 +40,3 @@ if [[ -n ${PYTHON_VALGRIND:-} ]]; then
 fi
 cd "$CARGO_TARGET_DIR/python"
 "$python" -m pytest -q -rs -p no:cacheprovider "$@" "$tests"
-
-# The same wheel under a newer Python, if it is here. packaging/check.sh always runs it, with Python 3.13 of Debian 13.
-find_newer() {
-    local python
-    for python in python3.13 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.13.*/bin/python; do
-        ! "$python" -c 'import ensurepip' 2> /dev/null || { echo "$python"; return; }
-    done
-    return 1
-}
-if newer=$(find_newer); then
-    rm -rf "$venv-3.13"
-    "$newer" -m venv "$venv-3.13"
-    if "$venv-3.13/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 pytest==9.0.3; then
-        "$venv-3.13/bin/pip" install -q --disable-pip-version-check --no-index "$wheels"/gpuimg-*.whl
-        # Memory does not depend on the Python, and takes as long as all other tests.
-        "$venv-3.13/bin/python" -m pytest -q -rs -p no:cacheprovider -k "not memory_is_flat" "$tests"/test_{arrays,memory,files,bytes}.py
-    else
-        skip "the Python module under Python 3.13: NumPy or pytest cannot be installed"
-    fi
-else
-    skip "the Python module under Python 3.13: there is none with ensurepip"
-fi
