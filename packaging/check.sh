@@ -111,6 +111,11 @@ if debian bookworm bookworm; then
     files > "$work/before"
     deb=$(ls "$dist"/gpuimg_"$version"_*.deb 2> /dev/null | grep "_$(dpkg --print-architecture)\.deb$") || true
     if [[ -n $deb ]]; then
+        if need lintian lintian; then
+            lintian --allow-root --fail-on error,warning "$deb"
+        else
+            skip "Debian's policy: lintian cannot be installed"
+        fi
         cp "$deb" "$work/root/data/gpuimg.deb"
         # An older version, with a file that this one has no more.
         dpkg-deb --raw-extract "$deb" "$work/older"
@@ -132,7 +137,7 @@ if debian bookworm bookworm; then
             rm /tmp/said
             somebody gpuimg doctor > /dev/null
             gzip -t /usr/share/man/man1/gpuimg.1.gz /usr/share/man/man1/gpuimg-normalize.1.gz
-            grep -q "Eric Biggers" /usr/share/doc/gpuimg/copyright
+            grep -q "Eric Biggers" /usr/share/doc/gpuimg/licenses.txt
             bash -n /usr/share/bash-completion/completions/gpuimg
             dpkg --verify gpuimg
             [[ $(gpuimg --version) == "gpuimg $(dpkg-query -f "\${Version}" -W gpuimg)" ]]' bash "${first[@]}"

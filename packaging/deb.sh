@@ -11,21 +11,38 @@ chmod 755 "$root"
 mkdir "$root/DEBIAN"
 cp -r "$tree" "$root/usr"
 share=$root/usr/share
-# Debian's zsh looks elsewhere; its policy wants pages and changes compressed, and the licences in one file.
+# Debian's zsh looks elsewhere, and its policy wants pages and lists of changes compressed.
 mkdir "$share/zsh/vendor-completions"
 mv "$share"/zsh/site-functions/* "$share/zsh/vendor-completions/"
 rmdir "$share/zsh/site-functions"
-mv "$share/doc/gpuimg/CHANGELOG.md" "$share/doc/gpuimg/changelog"
-gzip -9n "$share"/man/man1/*.1 "$share/doc/gpuimg/changelog"
-mv "$share/doc/gpuimg/licenses.txt" "$share/doc/gpuimg/copyright"
-rm "$share/doc/gpuimg/LICENSE"
+doc=$share/doc/gpuimg
+# The licences of libraries keep their full texts, as those licences want; Debian's policy wants none of Apache's in its own file.
+{
+    cat "$doc/LICENSE"
+    printf '\nThe licences of the libraries that are compiled in are in licenses.txt, beside this file.\n'
+} > "$doc/copyright"
+rm "$doc"/{LICENSE,INSTALL.md}
+maintainer="gpuimg developers <developers@gpuimg.example>"
+cat > "$doc/changelog" << CHANGES
+gpuimg ($version) unstable; urgency=medium
+
+  * CHANGELOG.md.gz tells what changed.
+
+ -- $maintainer  $(date -uRd "@$SOURCE_DATE_EPOCH")
+CHANGES
+gzip -9n "$share"/man/man1/*.1 "$doc"/{changelog,CHANGELOG.md}
+mkdir -p "$share/lintian/overrides"
+cat > "$share/lintian/overrides/gpuimg" << OVERRIDES
+# The crates that Cargo.lock names, in Rust: Debian's libraries cannot stand in for them.
+gpuimg: embedded-library
+OVERRIDES
 
 # The libraries that the program is linked with are glibc's, of the version that packaging/floor.sh allows.
 cat > "$root/DEBIAN/control" << CONTROL
 Package: gpuimg
 Version: $version
 Architecture: $architecture
-Maintainer: the gpuimg developers
+Maintainer: $maintainer
 Installed-Size: $(du -sk --apparent-size "$root/usr" | cut -f1)
 Depends: libc6 (>= 2.17)
 Suggests: libcuda1
