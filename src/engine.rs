@@ -82,7 +82,7 @@ impl Resources<'_> {
     /// Whether the page is too large for memory and the CPU may process it, which it can do in bands of rows.
     fn is_too_large(&self, page_bytes: u64) -> bool {
         page_bytes > ALWAYS_AVAILABLE_BYTES
-            && self.devices.may_avoid_waiting()
+            && self.devices.is_auto()
             && page_bytes
                 > self
                     .budget

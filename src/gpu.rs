@@ -225,8 +225,8 @@ impl Devices {
         choice::gpu_line(self.choice, &gpu.name)
     }
 
-    /// Whether an image may go to the CPU because the GPU is busy with others.
-    pub fn may_avoid_waiting(&self) -> bool {
+    /// Whether the device is chosen for each image.
+    pub fn is_auto(&self) -> bool {
         self.choice == Choice::Auto
     }
 

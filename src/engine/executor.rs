@@ -19,7 +19,6 @@ use super::task::check_types;
 
 use crate::formats::gpu::decode::{self, Decoded};
 use crate::formats::packed::Packed;
-use crate::gpu::choice;
 use crate::gpu::driver::Gpu;
 use crate::gpu::slots::Slot;
 use crate::gpu::{Devices, Failed, Work};
@@ -77,11 +76,7 @@ impl<'a> Executor<'a> {
         let (gpu, device_line) = self.devices.choose(&work, &mut self.timeline)?;
         self.device_line = device_line;
         let Some(gpu) = gpu else { return Ok(None) };
-        if !self.acquire_slot_or_avoid_waiting(gpu) {
-            let reason = "chosen by auto: the GPU is busy with other images";
-            self.device_line = choice::cpu_line(rayon::current_num_threads(), reason);
-            return Ok(None);
-        }
+        self.acquire_slot(gpu);
         Ok(Some(gpu))
     }
 
@@ -94,17 +89,6 @@ impl<'a> Executor<'a> {
         check_types(tasks)?;
         let work = device_work(tasks, shape, Form::Samples);
         self.choose(work, false, Some(reason)).map(drop)
-    }
-
-    /// Acquires a slot on a GPU for the image, unless it has one. Returns false if all slots are in use and the CPU may do the
-    /// work instead.
-    fn acquire_slot_or_avoid_waiting(&mut self, gpu: &Gpu) -> bool {
-        if self.slot.is_none() && self.devices.may_avoid_waiting() {
-            self.slot = gpu.slots.try_acquire();
-            return self.slot.is_some();
-        }
-        self.acquire_slot(gpu);
-        true
     }
 
     /// Acquires a slot on a GPU for the image, unless it has one. Waits until one is free.
