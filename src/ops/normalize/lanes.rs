@@ -6,56 +6,73 @@ use crate::image::buffer::Buffer;
 use crate::image::simd::per_level;
 use crate::ops::cpu::{self, CHUNK, LANES, Sample};
 use anyhow::Result;
+use std::array;
 
 /// The constants of each lane's scale, laid out for vector instructions.
 pub(super) struct ScaleLanes {
     min: [u16; LANES],
     max: [u16; LANES],
-    d: [u32; LANES],
-    half: [u32; LANES],
-    span: [u32; LANES],
-    lo: [u32; LANES],
-    factor: [f32; LANES],
+    lo: [u16; LANES],
+    whole: [u16; LANES],
+    fraction: [[u32; LANES]; 2],
+    half: [[u32; LANES]; 2],
     uniform: bool,
+}
+
+/// The constants of a scale that depend on d = max − min and span = hi − lo.
+struct Constants {
+    /// The integer part of span / d.
+    whole: u16,
+    /// The fraction of span / d, times 2³² and rounded up: its upper and its lower 16 bits.
+    fraction: [u32; 2],
+    /// What rounds to the nearest integer, floor(d / 2) / d, in the same form.
+    half: [u32; 2],
+}
+
+impl Constants {
+    fn new(scale: &Scale) -> Constants {
+        let d = u64::from(scale.max - scale.min);
+        let span = u64::from(scale.hi - scale.lo);
+        let fixed_point = |numerator: u64| {
+            let word = (numerator << 32).div_ceil(d) as u32;
+            [word >> 16, word & 0xffff]
+        };
+        Constants {
+            whole: (span / d) as u16,
+            fraction: fixed_point(span % d),
+            half: fixed_point(d / 2),
+        }
+    }
 }
 
 impl ScaleLanes {
     pub(super) fn new(scales: &[Scale]) -> ScaleLanes {
-        let lane = |lane: usize| scales[lane % scales.len()];
-        let lanes = std::array::from_fn::<Scale, LANES, _>(lane);
-        let d = lanes.map(|scale| u32::from(scale.max - scale.min));
-        let span = lanes.map(|scale| u32::from(scale.hi - scale.lo));
+        let constants: Vec<Constants> = scales.iter().map(Constants::new).collect();
+        let scale = |lane: usize| scales[lane % scales.len()];
+        let constants = |lane: usize| &constants[lane % scales.len()];
         ScaleLanes {
-            min: lanes.map(|scale| scale.min),
-            max: lanes.map(|scale| scale.max),
-            d,
-            half: d.map(|d| d / 2),
-            span,
-            lo: lanes.map(|scale| scale.lo.into()),
-            factor: std::array::from_fn(|lane| {
-                (f64::from(span[lane]) / f64::from(d[lane]) * (1.0 - 1.0 / (1 << 20) as f64)) as f32
-            }),
+            min: array::from_fn(|lane| scale(lane).min),
+            max: array::from_fn(|lane| scale(lane).max),
+            lo: array::from_fn(|lane| scale(lane).lo),
+            whole: array::from_fn(|lane| constants(lane).whole),
+            fraction: [0, 1].map(|part| array::from_fn(|lane| constants(lane).fraction[part])),
+            half: [0, 1].map(|part| array::from_fn(|lane| constants(lane).half[part])),
             uniform: scales.iter().all(|scale| *scale == scales[0]),
         }
     }
 
-    /// `Scale::exact` without a division. An estimate in f32 is either right or one too small, and the
-    /// integer remainder decides which. `factor` is too small by 2⁻²⁰: this is more than the three
-    /// rounding errors of 2⁻²⁴ together and, at 65535, less than 1/8 of a step. Adding 2²³ rounds to
-    /// the nearest integer, and leaves the integer in the low bits of the float.
+    /// `Scale::exact` without a division: x · span / d is x · `whole` and the upper half of x · `fraction` + `half`. Both constants are
+    /// at most 2⁻³² too large, so that the sum is at most (x + 1) · 2⁻³² too large. This is less than 1 / d, since x and d are below
+    /// 2¹⁶: no integer is passed. The product has 48 bits and is added up from two of 32, which cannot overflow: 65535² + 2 · 65535
+    /// is 2³² − 1.
     #[inline(always)]
     fn apply<T: Sample>(&self, value: T, lane: usize) -> T {
-        const SHIFT: f32 = (1 << 23) as f32;
-        let clamped = value.value().clamp(self.min[lane], self.max[lane]);
-        let x = u32::from(clamped - self.min[lane]);
-        let estimate = (x as i32 as f32 * self.factor[lane] + SHIFT)
-            .to_bits()
-            .wrapping_sub(SHIFT.to_bits());
-        let numerator = x
-            .wrapping_mul(self.span[lane])
-            .wrapping_add(self.half[lane]);
-        let remainder = numerator.wrapping_sub(estimate.wrapping_mul(self.d[lane]));
-        T::from_value((self.lo[lane] + estimate + u32::from(remainder >= self.d[lane])) as u16)
+        let x = value.value().clamp(self.min[lane], self.max[lane]) - self.min[lane];
+        let ([upper, lower], [half_upper, half_lower]) = (&self.fraction, &self.half);
+        let wide = u32::from(x);
+        let low = (wide * lower[lane] + half_lower[lane]) >> 16;
+        let high = (wide * upper[lane] + half_upper[lane] + low) >> 16;
+        T::from_value(self.lo[lane] + x * self.whole[lane] + high as u16)
     }
 }
 
