@@ -2,6 +2,7 @@
 //! reported and the others are processed; a later run can skip finished files.
 
 pub(crate) mod about;
+mod by_number;
 pub(crate) mod claims;
 pub(crate) mod conversion;
 pub(crate) mod folder;

@@ -94,6 +94,7 @@ impl Conversion {
         if files.stack {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
+            items.warn_about_order();
             // A named output is replaced on purpose.
             let is_found = |item: &&Item| item.listed && same_file(item.file(), output);
             if output.exists()

@@ -1,6 +1,7 @@
 //! Finds the images below a folder. Other files are skipped with a reason; unreadable files that
 //! should be images are reported.
 
+use super::by_number::by_number;
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::formats::{Reading, foreign, format};
 use crate::os::fault::{self, Kind};
@@ -95,7 +96,7 @@ pub enum Sorted {
     Unread(String),
 }
 
-/// Adds all images below `root` to `found`, sorted by name. An unreadable entry and a folder
+/// Adds all images below `root` to `found`, sorted by name and number. An unreadable entry and a folder
 /// without any image are reported, and the others are processed.
 pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut Items) {
     let results = apart(results, root);
@@ -150,7 +151,7 @@ pub fn is_below(path: &Path, folder: &Path) -> bool {
     fault::id(folder).is_ok_and(is_folder)
 }
 
-/// Calls `see` with every entry below `start`, a folder at or below `root`, in the order of the names:
+/// Calls `see` with every entry below `start`, a folder at or below `root`, in the order of `by_number`:
 /// its path, its path below `root`, and what to do with it. The folder `results` is left out.
 pub fn visit(
     root: &Path,
@@ -163,7 +164,9 @@ pub fn visit(
         let below = start.strip_prefix(root).unwrap_or(start);
         return see(start, below, Sorted::Unread(reason(&error)));
     }
-    let mut entries = WalkDir::new(start).sort_by_file_name().into_iter();
+    let mut entries = WalkDir::new(start)
+        .sort_by(|a, b| by_number(a.file_name(), b.file_name()))
+        .into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) if entry.depth() == 0 => continue,

@@ -1,14 +1,17 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
+use super::by_number::by_number;
 use super::shard::WholeSet;
 use crate::engine::Digests;
 use crate::ops::Position;
+use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::system;
 use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -179,6 +182,25 @@ impl Items {
         let files = items.map(|item| Ok((system::bytes_of(item.key.as_os_str()), item.length()?)));
         self.set = Some(WholeSet::new(files.collect::<Result<_>>()?));
         Ok(())
+    }
+
+    /// Warns if the names are in the order of their letters, as a shell gives them, but not of their numbers.
+    pub fn warn_about_order(&self) {
+        let names: Vec<&OsStr> = self
+            .items
+            .iter()
+            .map(|item| item.input.as_os_str())
+            .collect();
+        let goes_back = |pair: &&[&OsStr]| by_number(pair[0], pair[1]).is_gt();
+        if names.is_sorted()
+            && let Some(pair) = names.windows(2).find(goes_back)
+        {
+            let [first, second] = [pair[0], pair[1]].map(|name| Path::new(name).shown());
+            console::tell(&format!(
+                "gpuimg: warning: {first} comes before {second}: the names are in the order of their letters, not of their numbers \
+                 (give the folder to have the order of the numbers)"
+            ));
+        }
     }
 
     /// Refuses inputs that can be read only once, if all must be read twice.

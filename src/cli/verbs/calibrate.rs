@@ -67,6 +67,9 @@ pub(super) fn operation(
             conversion.reads.push(read);
         }
     }
+    if named.iter().any(|(option, ..)| *option == "--flat-start") {
+        conversion.items.warn_about_order();
+    }
     let mut loaded = BTreeMap::new();
     for (option, path, items) in &named {
         loaded.insert(*option, frame(path, items, settings, &files.batch, common)?);
