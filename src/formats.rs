@@ -56,7 +56,7 @@ use anyhow::Result;
 use std::borrow::Cow;
 
 pub use bands::each_band;
-pub use format::{Bands, BlockSink, Decoder, Encoder, Format, PageSurvey};
+pub use format::{Bands, BlockSink, Decoder, Encoder, Format, PageSurvey, SlicePosition};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
 pub use writer::Writer;

@@ -6,7 +6,7 @@ use super::errors::{Messages, cannot_write};
 use super::job::{self, Job, Output, OutputPosition};
 use super::shared::SharedStatistics;
 use super::{Resources, RunRecord, check_page, page_bytes, with_fallback};
-use crate::formats::{Format, PageSurvey, Reader, Writer};
+use crate::formats::{Format, PageSurvey, Reader, SlicePosition, Writer};
 use crate::ops::{Operation, Position, chain};
 use crate::os::name::Shown;
 use crate::os::{CHANGED, Digest, Passes, Source};
@@ -55,7 +55,13 @@ fn process_once(
         resources,
         passes: Passes::default(),
     };
-    let survey = files.survey(ops, inputs, output)?;
+    let mut inputs = inputs.to_vec();
+    let mut survey = files.survey(ops, &inputs, output)?;
+    if survey.sort_slices(&mut inputs) {
+        survey = files.survey(ops, &inputs, output)?;
+        let sorted = "its slices are sorted by their positions (ImagePositionPatient), which the names do not follow";
+        survey.warnings.push(sorted.into());
+    }
     target.store_input = survey.content_key();
     // Checked before the reservation, which reduces the free memory.
     let is_too_large = resources.is_too_large(survey.largest_page);
@@ -119,6 +125,8 @@ struct Survey {
     output_pages: Vec<PageSurvey>,
     /// The position of each input's pages in the output.
     positions: Vec<OutputPosition>,
+    /// The position of each input among parallel slices of a volume, if it has one.
+    slices: Vec<Option<SlicePosition>>,
     /// Bytes of memory that the largest page needs.
     largest_page: u64,
     /// Warnings about the files.
@@ -128,6 +136,26 @@ struct Survey {
 }
 
 impl Survey {
+    /// Sorts the inputs by their positions in a volume, if all are parallel slices at positions of their own. Returns whether the order
+    /// has changed.
+    fn sort_slices(&self, inputs: &mut Vec<StackInput>) -> bool {
+        let Some(slices) = self.slices.iter().copied().collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let is_parallel = slices.iter().all(|slice| slice.is_parallel(&slices[0]));
+        if !is_parallel || slices.is_sorted_by(|a, b| a.distance < b.distance) {
+            return false;
+        }
+        let mut order: Vec<usize> = (0..inputs.len()).collect();
+        order.sort_by(|&a, &b| slices[a].distance.total_cmp(&slices[b].distance));
+        // Positions that occur twice are those of several volumes, whose slices belong together.
+        let is_one_volume = order.is_sorted_by(|&a, &b| slices[a].distance < slices[b].distance);
+        if is_one_volume {
+            *inputs = order.iter().map(|&index| inputs[index]).collect();
+        }
+        is_one_volume
+    }
+
     /// What tells the content of all files from any other, if that is known.
     fn content_key(&self) -> Option<String> {
         let keys = self.content_keys.as_ref()?.join("\n");
@@ -147,12 +175,13 @@ impl Files<'_> {
         let mut format = output.format;
         let (mut output_pages, mut positions) = (Vec::new(), Vec::new());
         let (mut largest, mut warnings) = (0, Vec::new());
-        let mut content_keys = Vec::new();
+        let (mut slices, mut content_keys) = (Vec::new(), Vec::new());
         for input in inputs {
             self.visit(input, None, |file| {
                 let messages = file.messages;
                 let surveys = file.reader.surveys();
                 let surveys = surveys.with_context(|| messages.cannot_read())?;
+                slices.push(file.reader.slice_position());
                 content_keys.push(file.source.content_key());
                 let left_out = file.reader.left_out();
                 warnings.extend(left_out.map(|text| format!("{}: {text}", input.path.shown())));
@@ -185,6 +214,7 @@ impl Files<'_> {
             format: format.with_context(cannot_write)?,
             output_pages,
             positions,
+            slices,
             largest_page: largest,
             warnings,
             content_keys: content_keys.into_iter().collect(),

@@ -15,7 +15,7 @@ mod pixels;
 mod values;
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Field, Format, PageSurvey};
+use super::format::{Capabilities, Decoder, Field, Format, PageSurvey, SlicePosition};
 #[cfg(feature = "jpeg2000")]
 use super::jpeg2000;
 use super::library::check_length;
@@ -59,6 +59,7 @@ struct DicomDecoder<'a> {
     /// Their values in memory, without the palette.
     shape: Shape,
     metadata: Metadata,
+    slice_position: Option<SlicePosition>,
     diagnostics: Diagnostics,
     pages: usize,
     page: usize,
@@ -146,6 +147,7 @@ impl<'a> DicomDecoder<'a> {
             palette,
             shape,
             metadata,
+            slice_position: header.slice_position().filter(|_| pages == 1),
             diagnostics,
             pages,
             page: 0,
@@ -156,6 +158,10 @@ impl<'a> DicomDecoder<'a> {
 impl Decoder for DicomDecoder<'_> {
     fn pages(&self) -> usize {
         self.pages
+    }
+
+    fn slice_position(&self) -> Option<SlicePosition> {
+        self.slice_position
     }
 
     /// What is unpacked in memory counts as metadata: a deflated data set, a compressed frame, and samples that are not yet

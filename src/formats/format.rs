@@ -240,6 +240,23 @@ pub struct Bands {
     pub trial: Vec<Range<usize>>,
 }
 
+/// The position of an image among parallel slices of a volume.
+#[derive(Clone, Copy, Debug)]
+pub struct SlicePosition {
+    /// The direction that is perpendicular to the image, of length 1.
+    pub normal: [f64; 3],
+    /// The distance from the origin along this direction, in millimetres.
+    pub distance: f64,
+}
+
+impl SlicePosition {
+    /// Whether two slices are parallel, so that their distances can be compared.
+    pub fn is_parallel(&self, other: &SlicePosition) -> bool {
+        let pairs = self.normal.iter().zip(&other.normal);
+        pairs.map(|(a, b)| a * b).sum::<f64>() > 0.999
+    }
+}
+
 /// Decodes a file whose header has been read.
 pub trait Decoder {
     /// How many images the file holds.
@@ -274,6 +291,11 @@ pub trait Decoder {
     /// A damaged page.
     fn is_reduced(&self, _page: usize) -> Result<bool> {
         Ok(false)
+    }
+
+    /// The position of the image among parallel slices of a volume, if it is one image and its file has the position.
+    fn slice_position(&self) -> Option<SlicePosition> {
+        None
     }
 
     /// Refuses a page that is a thumbnail of a larger image stored inside it, as cameras write it.

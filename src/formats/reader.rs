@@ -1,7 +1,7 @@
 //! Reads a file of any format, page by page.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{self, BlockSink, Decoder, Format, PageSurvey, RowSink};
+use super::format::{self, BlockSink, Decoder, Format, PageSurvey, RowSink, SlicePosition};
 use super::packed::{Packed, Unsuited};
 use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
@@ -494,6 +494,11 @@ impl<'a> Reader<'a> {
     /// The fast methods that failed while the selected page was decoded, a note each; a slower method was used instead.
     pub fn fallbacks(&self) -> Vec<String> {
         self.policy.fallbacks()
+    }
+
+    /// The position of the image among parallel slices of a volume, if the file has it.
+    pub fn slice_position(&self) -> Option<SlicePosition> {
+        self.decoder.slice_position()
     }
 
     /// A sentence about damage, if the error policy was to go on.

@@ -1,6 +1,7 @@
 //! The data set of a DICOM file (PS3.5, section 7; PS3.10, section 7): elements of a tag and a value,
 //! nested in sequences. Elements that describe pixels are kept; all others are counted and skipped.
 
+use crate::formats::format::SlicePosition;
 use crate::formats::raw::Order;
 use crate::os::Source;
 use crate::os::limits;
@@ -14,6 +15,9 @@ pub type Tag = (u16, u16);
 /// Pixel data.
 const PIXELS: Tag = (0x7FE0, 0x0010);
 /// The elements that all frames share, and those of each frame (PS3.3, C.7.6.16).
+/// The position of the first pixel, and the directions of rows and columns, in the patient (PS3.3, C.7.6.2.1.1).
+const POSITION: Tag = (0x0020, 0x0032);
+const ORIENTATION: Tag = (0x0020, 0x0037);
 const SHARED: Tag = (0x5200, 0x9229);
 const PER_FRAME: Tag = (0x5200, 0x9230);
 /// The beginning and the end of an item, and the end of a sequence.
@@ -37,7 +41,7 @@ const DEFLATED: &str = "1.2.840.10008.1.2.1.99";
 /// A data set.
 #[derive(Debug, Default)]
 pub struct Header {
-    /// The values of elements of pixels (group 0028), and the transfer syntax.
+    /// The values of elements of pixels (group 0028), the transfer syntax, and the position of the image.
     values: HashMap<Tag, Vec<u8>>,
     /// The elements of pixels that differ from frame to frame.
     differing: HashSet<Tag>,
@@ -141,6 +145,17 @@ impl Header {
             .filter(|numbers| numbers.iter().all(|n| n.is_finite()))
     }
 
+    /// The position of the image among parallel slices, if the file has it.
+    pub fn slice_position(&self) -> Option<SlicePosition> {
+        let [x, y, z] = self.decimals(POSITION)?.try_into().ok()?;
+        let [a, b, c, d, e, f] = self.decimals(ORIENTATION)?.try_into().ok()?;
+        let normal = [b * f - c * e, c * d - a * f, a * e - b * d];
+        Some(SlicePosition {
+            normal,
+            distance: x * normal[0] + y * normal[1] + z * normal[2],
+        })
+    }
+
     /// A number of 16 bits.
     pub fn number(&self, tag: Tag) -> Option<u16> {
         self.numbers(tag)?.first().copied()
@@ -236,7 +251,8 @@ impl Header {
             (0x28, 0x1201..=0x1203) => LONGEST_TABLE,
             _ => LONGEST,
         };
-        let kept = matches!(tag, (0x28, _) | (2, 0x0010)) && length <= longest;
+        let is_position = matches!(tag, POSITION | ORIENTATION);
+        let kept = (is_position || matches!(tag, (0x28, _) | (2, 0x0010))) && length <= longest;
         // Of frames, the distances of pixels, how values are rescaled, and windows.
         let is_of_frames = of_frames && matches!(tag.1, 0x30 | 0x1050..=0x1056);
         if kept && (inside.is_empty() || is_of_frames) {
@@ -250,7 +266,10 @@ impl Header {
                 }
                 _ => {
                     self.values.insert(tag, value);
-                    self.others -= 1;
+                    // A position is used to sort slices, but not kept in outputs.
+                    if !is_position {
+                        self.others -= 1;
+                    }
                 }
             }
         }
