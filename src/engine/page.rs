@@ -17,7 +17,7 @@ use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, SampleTypes, Statistic, Statistics, Summary};
 use crate::timing::{CodecClock, Timeline};
 use anyhow::{Context, Result, bail, ensure};
-use outliers::Spread;
+use outliers::{Spread, hint_of_darkness};
 use rows::FirstPass;
 
 /// A page while it is processed.
@@ -320,6 +320,10 @@ impl<'a> Job<'a> {
         run.diagnostics.hints.extend(outliers);
         match result {
             OpResult::Image(pixels) => {
+                if let Pixels::Host(image) = &pixels {
+                    let darkness = hint_of_darkness(run.plan.header.shape.depth, image);
+                    run.diagnostics.hints.extend(darkness);
+                }
                 let metadata = self.output_metadata(input, run, summary.stretch)?;
                 self.encode(run, pixels, metadata)?;
             }

@@ -228,6 +228,8 @@ pub enum Hint {
     Clamped(usize),
     /// `calibrate --log` clamps so many percent of the samples.
     ClampedToOne(usize),
+    /// An image of more than 8 bits was reduced to 8, and shows almost nothing.
+    AlmostBlack,
 }
 
 impl Hint {
@@ -236,6 +238,9 @@ impl Hint {
         match self {
             Hint::Outliers => {
                 "a few outliers determine the range, so that all other samples become nearly equal (use --clip 0.1:99.9 to ignore them)"
+            }
+            Hint::AlmostBlack => {
+                "with 8 bits the result is almost black (gpuimg preview and gpuimg normalize scale the values)"
             }
             Hint::Clamped(_) => {
                 "samples below the dark frame are clamped to 0 (use --offset to keep them)"
@@ -250,7 +255,7 @@ impl Hint {
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Hint::Outliers => f.write_str(self.advice()),
+            Hint::Outliers | Hint::AlmostBlack => f.write_str(self.advice()),
             Hint::Clamped(percent) | Hint::ClampedToOne(percent) => {
                 write!(f, "about {percent} %: {}", self.advice())
             }

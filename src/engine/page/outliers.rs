@@ -64,6 +64,18 @@ impl Spread {
     }
 }
 
+/// The hint about an image that was reduced to 8 bits and shows almost nothing: no colour sample at the points of the lattice has a
+/// sixteenth of the full range.
+pub fn hint_of_darkness(from: Depth, image: &Image) -> Option<Hint> {
+    let shape = image.shape();
+    if from == Depth::Eight || shape.depth != Depth::Eight {
+        return None;
+    }
+    let values = lattice(image, 0..shape.colours());
+    let is_dark = values.len() >= MIN_SAMPLES && values.iter().all(|&sample| sample < 16);
+    is_dark.then_some(Hint::AlmostBlack)
+}
+
 /// The samples of some channels at the points of a lattice, without infinities and NaN. They are integers as they are stored in
 /// memory, which have the same order as the values that they represent.
 fn lattice(image: &Image, channels: Range<usize>) -> Vec<u64> {
