@@ -101,7 +101,7 @@ const END: &str = "</GDALMetadata>";
 const STRETCH: &str = "GPUIMG_STRETCH";
 
 /// The text of a field, up to its zero.
-fn text(field: &Field) -> Option<&str> {
+pub fn text(field: &Field) -> Option<&str> {
     match &field.value {
         Value::Bytes(bytes) => str::from_utf8(bytes.split(|&byte| byte == 0).next()?).ok(),
         Value::Directory(_) => None,

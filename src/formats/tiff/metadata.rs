@@ -46,10 +46,15 @@ pub fn update(
                 diagnostics.warnings.push(warning.into());
                 return false;
             }
+            (42113, Effect::Kept) if transform.from.depth == transform.to.depth && transform.changes_channels() => {
+                "it describes the previous channels"
+            }
             (42113, _) if transform.changes_values() => {
-                let warning = "its NODATA value (tag 42113) is changed like any other, and the tag is left out \
-                               (normalize --ignore VALUE keeps it out of the measured range)";
-                diagnostics.warnings.push(warning.into());
+                let value = gdal::text(field).unwrap_or("VALUE");
+                diagnostics.warnings.push(format!(
+                    "its NODATA value {value} is changed like any other, and the tag is left out (normalize --ignore {value} keeps it \
+                     out of the measured range)"
+                ));
                 return false;
             }
             (gdal::METADATA, _) => return gdal::update(field, transform, diagnostics),
