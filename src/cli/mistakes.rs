@@ -21,12 +21,55 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
             "saturated",
             "contrast-stretch",
             "quantile",
+            "quantiles",
         ],
         "use normalize --clip LOW:HIGH for percentiles, e.g. --clip 0.1:99.9",
     ),
     (
         &["threads", "parallel", "workers", "t", "p"],
         "use --jobs N to set the number of images processed at the same time",
+    ),
+    (
+        &["90", "180", "270"],
+        "angles are clockwise: gpuimg rotate 270 IN OUT turns by 90 degrees anticlockwise",
+    ),
+    (&["rotate"], "rotate is a verb: gpuimg rotate 90 IN OUT"),
+    (
+        &["resample", "scale", "width", "height"],
+        "use --fit N to shrink the result to a longer side of N pixels",
+    ),
+    (
+        &["wl", "level", "window-level"],
+        "use normalize --window CENTER:WIDTH",
+    ),
+    (&["gamma"], "use normalize --curve gamma:2.2"),
+    (
+        &["asinh", "log"],
+        "use normalize --curve asinh or --curve log",
+    ),
+    (
+        &["stf", "zscale"],
+        "use normalize --range stf or --range zscale",
+    ),
+    (
+        &["auto-level", "autolevel", "autocontrast"],
+        "use normalize, which scales the minimum and maximum",
+    ),
+    (
+        &["to", "output-format"],
+        "use --format for the format, and normalize --to for a range of output values",
+    ),
+    (
+        &["in-place", "inplace"],
+        "name the input as the output too, with --overwrite",
+    ),
+    (
+        &["offset-bytes", "header"],
+        "a header of raw samples is part of --raw: WIDTHxHEIGHT:TYPE+BYTES",
+    ),
+    (
+        &["flat-dark", "darkflat", "dark-flat"],
+        "use --bias, or subtract it from the flat field before",
     ),
     (
         &["recursive", "r", "R"],
@@ -96,11 +139,53 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
             "stretch",
             "contrast",
             "autocontrast",
+            "auto-level",
+            "auto-levels",
+            "autolevel",
             "rescale",
             "scale",
-            "window",
+            "linear-stretch",
         ],
         "use gpuimg normalize IN OUT",
+    ),
+    (
+        &["window", "windowing"],
+        "use gpuimg normalize --window CENTER:WIDTH IN OUT",
+    ),
+    (
+        &["contrast-stretch", "percentile"],
+        "use gpuimg normalize --clip 0.1:99.9 IN OUT",
+    ),
+    (
+        &["autostretch", "stf"],
+        "use gpuimg normalize --range stf IN OUT",
+    ),
+    (&["zscale"], "use gpuimg normalize --range zscale IN OUT"),
+    (&["gamma"], "use gpuimg normalize --curve gamma:2.2 IN OUT"),
+    (
+        &["colormap", "colourmap", "pseudocolor", "falsecolor"],
+        "use gpuimg lut viridis IN OUT",
+    ),
+    (&["demosaic", "bayer"], "use gpuimg debayer RGGB IN OUT"),
+    (
+        &["unpack", "raw2tif", "raw2png"],
+        "use gpuimg convert --raw WIDTHxHEIGHT:TYPE IN OUT",
+    ),
+    (
+        &["dcm2tif", "dcm2png", "fits2tif", "tif2png"],
+        "use gpuimg convert IN OUT",
+    ),
+    (
+        &["subtract", "masterdark", "flatfield", "flat-field", "dark"],
+        "use gpuimg calibrate --dark DARK --flat FLAT IN OUT, or gpuimg project median DARKS... OUT for a master frame",
+    ),
+    (
+        &["header", "metadata", "exif"],
+        "gpuimg info IN prints what an image is",
+    ),
+    (
+        &["channels", "channel"],
+        "use gpuimg convert --channel N IN OUT, or --axes C=N for a stack",
     ),
     (&["mirror", "flop"], "use gpuimg flip horizontal IN OUT"),
     (&["turn", "rot", "rot90"], "use gpuimg rotate 90 IN OUT"),
@@ -121,7 +206,7 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
         "gpuimg normalize --auto IN OUT brightens an image",
     ),
     (
-        &["mip", "max", "maximum", "zproject"],
+        &["mip", "max", "maximum", "zproject", "z-project"],
         "gpuimg project max IN... OUT takes the brightest of all images or pages",
     ),
     (
@@ -149,6 +234,12 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
         "gpuimg does not align images: align them elsewhere before gpuimg project combines them",
     ),
     (&["diff", "cmp"], "use gpuimg verify A B"),
+    (
+        &[
+            "std", "stddev", "variance", "ndvi", "add", "multiply", "divide",
+        ],
+        "gpuimg does not compute this",
+    ),
     (&["hist"], "use gpuimg histogram IN -o FILE"),
     (&["benchmark"], "use gpuimg bench"),
     (&["version"], "use gpuimg --version"),
@@ -278,7 +369,17 @@ impl Mistake<'_> {
     }
 
     fn unknown_word(&self) -> String {
-        let word = self.text(ContextKind::InvalidArg);
+        let mut word = self.text(ContextKind::InvalidArg);
+        // Of `-rotate`, as ImageMagick has it, the parser takes only `-r`.
+        let is_whole = |typed: &&String| typed.len() > 2 && !typed.starts_with("--");
+        let whole = self
+            .typed
+            .iter()
+            .filter(is_whole)
+            .find(|typed| typed.starts_with(&word));
+        if let Some(whole) = whole.filter(|_| word.len() == 2 && word.starts_with('-')) {
+            word.clone_from(whole);
+        }
         let Some(bare) = word.strip_prefix('-').filter(|bare| !bare.is_empty()) else {
             return self.unexpected(&word);
         };

@@ -64,7 +64,9 @@ impl FromStr for Headerless {
     fn from_str(text: &str) -> Result<Headerless, String> {
         let number = |text: &str| -> Result<u64, String> {
             let number = text.parse().ok().filter(|_| !text.starts_with('+'));
-            number.ok_or(format!("'{text}' is not a number"))
+            number.ok_or(format!(
+                "'{text}' is not a number: write WIDTHxHEIGHT:TYPE, as 640x512:u16le"
+            ))
         };
         let (rest, skip) = match text.split_once('+') {
             Some((rest, skip)) => (rest, number(skip)?),
@@ -236,6 +238,12 @@ impl Headerless {
                 usize::try_from(there.div_ceil(page))?.max(1)
             }
         };
+        let needed = page.saturating_mul(pages as u64).saturating_add(self.skip);
+        ensure!(
+            source.len() >= needed || damaged,
+            "truncated at byte {} of {needed}, or the width, height or type of --raw is wrong",
+            source.len()
+        );
         let (order, signed) = match self.samples {
             SampleType::Array {
                 signed, big_endian, ..
