@@ -41,6 +41,13 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         make_folder(parent(output), files.sync)
             .with_context(|| format!("cannot write {}", output.shown()))?;
     }
+    // `project max *.tif` takes the last image for the output.
+    ensure!(
+        files.overwrite || !output.exists() || paths.iter().all(|path| is_folder_of_files(path)),
+        "cannot write {0}: it already exists, and it is the last name, so it is taken for the output (name a new file last; \
+         --overwrite replaces {0})",
+        output.shown()
+    );
     // An output that cannot be written is reported before hours of reading.
     let target = to.create()?;
     let projecting = Projecting {
