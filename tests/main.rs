@@ -91,6 +91,7 @@ mod mutations;
 /// Names of files that are not text, in what is printed.
 mod names;
 /// Parts of a projection, and what merges them.
+mod order;
 mod partial;
 /// Pages that are summed up piece by piece.
 mod pieces;
