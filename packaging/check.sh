@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p target/packaging
 
 machine=$(uname -m)
-wheel=$(ls "$dist"/gpuimg-*-cp311-abi3-manylinux*_"$machine".whl)
+wheel=$(ls "$dist"/gpuimg-*-cp311-abi3-*linux*_"$machine".whl)
 tarball=$(ls "$dist"/gpuimg-*-"$machine"-unknown-linux-gnu.tar.gz)
 version=$(basename "$wheel" | cut -d- -f2)
 

@@ -5,11 +5,11 @@
 # aarch64 are tested by packaging/emulated.sh. Needs Rust; what else it needs it installs. Says SKIPPED, and why, where something
 # cannot be had.
 #
-#   packaging/test.sh [FOLDER]        target/dist
+#   packaging/test.sh [FOLDER [TARGET]]        target/dist, and the target of this machine, or `here` (packaging/build.sh)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . packaging/common.sh
-dist=${1:-target/dist}
+dist=${1:-target/dist} target=${2:-$(uname -m)-unknown-linux-gnu}
 
 tests/crates.py
 packaging/crates.py licenses --check
@@ -19,7 +19,7 @@ packaging/crates.py yanked || status=$?
 [[ $status != 77 ]] || skip "which crates are yanked: the registry cannot be asked"
 [[ $status == 0 || $status == 77 ]] || exit "$status"
 status=0
-packaging/build.sh "$dist" "$(uname -m)-unknown-linux-gnu" || status=$?
+packaging/build.sh "$dist" "$target" || status=$?
 [[ $status != 77 ]] || { skip "the packages: see above"; exit 0; }
 [[ $status == 0 ]] || exit "$status"
 if tools 'cyclonedx-python-lib[json-validation]==11.12.0'; then
@@ -35,7 +35,8 @@ else
     skip "the bill of materials' schema: cyclonedx-python-lib cannot be installed"
 fi
 if tools galaxy-tool-util==26.1.2 edam-ontology==1.25.3 ct3==3.4.0.post5 py-rattler-build==0.73.0; then
-    "$tools/bin/python" packaging/recipes.py "target/$(uname -m)-unknown-linux-gnu/release/gpuimg"
+    tar -xzf "$(ls "$dist"/gpuimg-*-"$(uname -m)"-unknown-linux-gnu.tar.gz)" -C target/packaging
+    "$tools/bin/python" packaging/recipes.py target/packaging/gpuimg-*-"$(uname -m)"-unknown-linux-gnu/bin/gpuimg
 else
     skip "the tools for Galaxy and the recipes for conda and nf-core: Galaxy's or rattler-build's Python packages cannot be installed"
 fi

@@ -122,7 +122,7 @@ PLANTED = [
 
 def laws(folder, **environment):
     """The outcome of each law, by its name, of the source in a folder."""
-    command = ["cargo", "test", "--quiet", "--features", "schedules", "--lib", "--", "schedules::", "--format=pretty"]
+    command = ["cargo", "test", "--quiet", "--release", "--features", "schedules", "--lib", "--", "schedules::", "--format=pretty"]
     environment = os.environ | {"RUST_BACKTRACE": "0", "CARGO_TARGET_DIR": str(target())} | environment
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
     outcomes = dict(re.findall(r"^test (\S+::schedules::\S+) \.\.\. (ok|FAILED)$", run.stdout, re.M))

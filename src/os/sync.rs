@@ -1,6 +1,6 @@
 //! Locks, channels, atomics and threads of the code whose schedules are explored: the standard
 //! library's. In unit tests with the feature `schedules` they are those of the crate `shuttle`, which
-//! runs one thread at a time and chooses at every step which one (`tests/schedules.sh`).
+//! runs one thread at a time and chooses at every step which one (`tests/schedules.py`).
 
 #[cfg(all(test, feature = "schedules"))]
 pub mod explore;
