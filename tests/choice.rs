@@ -37,10 +37,12 @@ fn work(bytes: u64) -> Work {
     }
 }
 
-/// 10 ms for two cores, 257 ms for the GPU with its start.
-const SMALL: u64 = 50_000_000;
-/// 2 s for two cores, 1.6 s for the GPU with its start.
-const LARGE: u64 = 10_000_000_000;
+/// 28.6 ms for two cores, and for the GPU 277.6 ms with its start or 27.6 ms without.
+const SMALL: u64 = 200_000_000;
+/// 8.6 s for two cores, 8.3 s for the GPU with its start.
+const LARGE: u64 = 60_000_000_000;
+/// 0.14 ms for two cores, 1.0 ms for a GPU that has been started.
+const TINY: u64 = 1_000_000;
 
 #[test]
 fn auto_takes_the_faster_device_by_its_estimate() {
@@ -50,7 +52,7 @@ fn auto_takes_the_faster_device_by_its_estimate() {
     assert_eq!(gpu, None);
     assert_eq!(
         why,
-        "CPU (2 threads), chosen by auto: 10.0 ms estimated, 256.7 for the GPU including start-up"
+        "CPU (2 threads), chosen by auto: 28.6 ms estimated, 277.6 for the GPU including start-up"
     );
     // Without a driver nothing is estimated for a GPU.
     let without = Situation {
@@ -63,11 +65,11 @@ fn auto_takes_the_faster_device_by_its_estimate() {
     assert_eq!(gpu, Some(Pretended));
     assert_eq!(
         why,
-        "GPU (Pretended 100), chosen by auto: CPU 2000.0 ms estimated, \
-         1583.3 for the GPU including start-up"
+        "GPU (Pretended 100), chosen by auto: CPU 8571.4 ms estimated, \
+         8250.9 for the GPU including start-up"
     );
-    // Once CUDA has been started, small work goes to the GPU too; before that and after a failure
-    // no work does.
+    // Once CUDA has been started, small work goes to the GPU too, unless its launches take longer than the work; before that
+    // and after a failure no work does.
     let started = Situation {
         started: true,
         ..IDLE
@@ -81,6 +83,7 @@ fn auto_takes_the_faster_device_by_its_estimate() {
         ..started
     };
     assert_eq!(auto(SMALL, started).expect("the GPU").0, Some(Pretended));
+    assert_eq!(auto(TINY, started).expect("the CPU").0, None);
     for (situation, reason) in [(starting, "no GPU was started"), (broken, "the GPU failed")] {
         let (gpu, why) = auto(LARGE, situation).expect("the CPU");
         assert_eq!(gpu, None);

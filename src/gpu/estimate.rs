@@ -32,7 +32,8 @@ impl Work {
 /// Start-up time of CUDA with a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
 const GPU_START: f64 = 0.25;
 
-/// `GPU_START`, or the seconds of `GPUIMG_GPU_START`: with 0, tests on small images start GPUs too.
+/// `GPU_START`, or the seconds of `GPUIMG_GPU_START`. With 0, small images cost a GPU nothing besides their bytes, so that tests
+/// use GPUs for them too.
 fn gpu_start() -> f64 {
     static START: LazyLock<f64> = LazyLock::new(|| {
         let asked = env::var("GPUIMG_GPU_START").ok();
@@ -52,9 +53,11 @@ pub fn worth_starting() -> f64 {
 /// Bytes per second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
 /// 5.0 is faster).
 const GPU_TRANSFER: f64 = 15e9;
+/// Seconds that an image takes on a GPU besides its copies: some 30 launches, and the waits for them.
+const GPU_IMAGE: f64 = 0.9e-3;
 /// Bytes per second that one core moves in the CPU passes, up to the limit of a socket's memory
 /// bandwidth.
-const CPU_CORE: f64 = 5e9;
+const CPU_CORE: f64 = 7e9;
 /// Bytes per second that all cores together move at most.
 const CPU_ALL: f64 = 60e9;
 
@@ -82,7 +85,9 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
                 CPU_DECODES
             };
     let start = if started { 0.0 } else { gpu_start() };
+    let image = if gpu_start() > 0.0 { GPU_IMAGE } else { 0.0 };
     let gpu = start
+        + image
         + work.transferred as f64 / GPU_TRANSFER
         + compressed / GPU_ENCODES
         + decoded / GPU_DECODES;
