@@ -24,7 +24,8 @@ cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz@0.13.2
     skip "cargo-fuzz is not here, and cannot be installed"
 cargo fetch --quiet || skip "what the targets depend on cannot be fetched"
 # Under `cfg(fuzzing)` libraries skip the checksums that are compared here.
-cargo fuzz build --fuzz-dir . --no-cfg-fuzzing
+# With one unit of code, the default, a single core compiles the program for a quarter of an hour.
+cargo fuzz build --fuzz-dir . --no-cfg-fuzzing --codegen-units 16
 binaries=target/$(rustc -vV | sed -n 's/^host: //p')/release
 
 # libdeflate's header-like C files define one table twice.
