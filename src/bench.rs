@@ -51,6 +51,7 @@ pub use table::Table;
 /// The rows of a table, for these sizes.
 fn cases(table: Table, sizes: Sizes) -> Vec<Case> {
     match table {
+        Table::Link => transfer::link(sizes),
         Table::Ceilings => ceilings::cases(sizes),
         Table::Launch => launch::cases(),
         Table::Transfer => transfer::cases(sizes),
@@ -263,7 +264,8 @@ impl Bench<'_> {
             Ceiling::Stated(Limit::DeviceMemory) => self.peaks.memory,
             Ceiling::Stated(Limit::Host) => None,
         };
-        let on_gpu = matches!(case.work, Work::Gpu(_)) && case.about.table != Table::Transfer;
+        let on_link = matches!(case.about.table, Table::Link | Table::Transfer);
+        let on_gpu = matches!(case.work, Work::Gpu(_)) && !on_link;
         let l2 = self.context.map_or(0, |context| context.facts.l2);
         Row {
             fits_l2: on_gpu && case.footprint <= l2,

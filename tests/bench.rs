@@ -85,6 +85,41 @@ fn production_is_compared_with_as_many_bytes() {
     assert_eq!(compared, 6 * 4 + 1 + 9 * 2 + 7 + 2 + 6);
 }
 
+/// `bench link` is a small table of five rows, and the first of all and of the page.
+#[test]
+fn the_link_is_a_table_of_five_rows_and_comes_first() {
+    let report = report();
+    let (first, rows) = report.tables().next().expect("a table");
+    assert_eq!(first, Table::Link);
+    let ids: Vec<&str> = rows.iter().map(|row| row.about.id.as_str()).collect();
+    let expected = [
+        "link/up-pinned",
+        "link/down-pinned",
+        "link/up-pageable",
+        "link/down-pageable",
+        "link/both-ways",
+    ];
+    assert_eq!(ids, expected);
+    let page = html::page(&report);
+    let at = |what: &str| page.find(what).expect(what);
+    assert!(at("<section id=\"link\">") < at("<section id=\"verdicts\">"));
+}
+
+/// A time whose measurements differ by 5 % of it is called unstable, in the table and on the page.
+#[test]
+fn unstable_rows_are_flagged_and_the_spread_is_defined() {
+    let mut report = report();
+    let count =
+        |text: &str| text.matches("; unstable").count() + text.matches("  unstable").count();
+    let defined = "±: the interquartile range of a row's measurements, divided by their median";
+    assert!(report.text().contains(defined) && html::page(&report).contains(defined));
+    assert_eq!(count(&report.text()), 0);
+    let wide = vec![1e-3, 1e-3, 1.02e-3, 1.06e-3, 1.06e-3];
+    report.rows[1].outcome = Outcome::Measured(Time::from_seconds(wide).into());
+    assert_eq!(count(&report.text()), 1, "{}", report.text());
+    assert!(html::page(&report).contains(" · unstable"));
+}
+
 #[test]
 fn a_failed_row_says_so() {
     let mut report = report();
@@ -205,7 +240,17 @@ fn without_a_gpu_the_cpu_rows_run_and_the_rest_is_named() {
     ]);
     assert_eq!(text.code, 0, "{}", text.stderr);
     assert!(text.stdout.contains("double loop") && text.stdout.contains("sequential host"));
-    assert!(text.stdout.contains("Kalgin and Baldin"), "{}", text.stdout);
+    // All texts are named, and the CPU alone says nothing about their claims.
+    for title in [
+        "CUDA: performance aspects of typical tasks",
+        "Kalgin and Baldin, \"Transposing a matrix\"",
+        "GPGPU optimisation by the example of a sum",
+        "Methods of effective organisation of parallel computing on GPUs",
+    ] {
+        assert!(text.stdout.contains(title), "{}", text.stdout);
+    }
+    assert!(!text.stdout.contains("verdicts"), "{}", text.stdout);
+    assert_eq!(json["verdicts"].as_array().map(Vec::len), Some(0));
     assert!(!text.stdout.contains("ceilings:"), "{}", text.stdout);
     assert!(folder.path().join("page.html").exists());
 

@@ -249,6 +249,9 @@ impl Row {
         if self.fits_l2 && self.about.bytes > 0 {
             diagnostics.push("fits L2");
         }
+        if self.time().is_some_and(|time| time.is_unstable()) {
+            diagnostics.push("unstable");
+        }
         match &self.outcome {
             Outcome::Measured(Measured {
                 remark: Some(remark),

@@ -73,6 +73,11 @@ pub struct Time {
 }
 
 impl Time {
+    /// Whether the measurements differ so much that the median says little.
+    pub fn is_unstable(&self) -> bool {
+        self.spread >= 0.05
+    }
+
     /// Summarises measurements in seconds; at least one.
     pub fn from_seconds(mut seconds: Vec<f64>) -> Time {
         seconds.sort_by(f64::total_cmp);

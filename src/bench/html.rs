@@ -10,7 +10,7 @@ use super::case::{Outcome, Row};
 use super::claims::{self, Judgement, Verdict};
 use super::figure::short;
 use super::papers::{Paper, Topic};
-use super::report::{Report, readable};
+use super::report::{Report, SPREAD, readable};
 use super::table::Table;
 use crate::timing::html::{escaped, head};
 use std::fmt::Write;
@@ -22,18 +22,29 @@ const STYLE: &str = include_str!("html/style.css");
 pub fn page(report: &Report) -> String {
     let gpu = report.machine.gpu.as_deref().unwrap_or("no GPU");
     let mut out = format!(
-        "<!DOCTYPE html>\n{}<p class=\"soft\">{}<br>{}</p>\n",
+        "<!DOCTYPE html>\n{}<p class=\"soft\">{}<br>{}<br>{}</p>\n",
         head(&format!("gpuimg bench: {gpu}"), STYLE),
         escaped(&report.machine.text()).replace('\n', "<br>"),
         escaped(&row_counts(report)),
+        escaped(SPREAD),
     );
     if let Some(left_out) = &report.left_out {
         let _ = writeln!(out, "<p>{}</p>", escaped(left_out));
     }
     let judgements = report.judgements();
-    contents(&mut out, report);
-    verdicts(&mut out, &judgements);
-    for (table, rows) in report.tables() {
+    contents(&mut out, report, &judgements);
+    // The link first: what most visitors look for.
+    let (link, others): (Vec<_>, Vec<_>) = report
+        .tables()
+        .partition(|(table, _)| *table == Table::Link);
+    for (table, rows) in link {
+        section(&mut out, report, table, &rows, &judgements);
+    }
+    if !judgements.is_empty() {
+        verdicts(&mut out, &judgements);
+    }
+    let _ = writeln!(out, "<p class=\"note\">{KEY}</p>");
+    for (table, rows) in others {
         section(&mut out, report, table, &rows, &judgements);
     }
     out.push_str("</body></html>\n");
@@ -49,8 +60,14 @@ fn row_counts(report: &Report) -> String {
     )
 }
 
-fn contents(out: &mut String, report: &Report) {
-    out.push_str("<nav><a href=\"#verdicts\">verdicts</a>");
+/// How to read the experiments.
+const KEY: &str = "Below, each experiment. Of bars the longer is the faster: <span class=\"key\" style=\"background:var(--here);height:.7rem;vertical-align:-1px\"></span>here, <span class=\"key\" style=\"background:var(--then);height:.7rem;vertical-align:-1px\"></span>published. They begin at zero where the rates of an experiment differ by less than a factor of three, and are logarithmic else.";
+
+fn contents(out: &mut String, report: &Report, judgements: &[Judgement]) {
+    out.push_str("<nav>");
+    if !judgements.is_empty() {
+        out.push_str("<a href=\"#verdicts\">verdicts</a>");
+    }
     for (table, _) in report.tables() {
         let _ = write!(out, "<a href=\"#{0}\">{0}</a>", table.name());
     }
@@ -113,7 +130,7 @@ fn verdicts(out: &mut String, judgements: &[Judgement]) {
         }
         out.push_str("</div>\n");
     }
-    out.push_str("</section>\n<p class=\"note\">Below, each experiment. Of bars the longer is the faster: <span class=\"key\" style=\"background:var(--here);height:.7rem;vertical-align:-1px\"></span>here, <span class=\"key\" style=\"background:var(--then);height:.7rem;vertical-align:-1px\"></span>published. They begin at zero where the rates of an experiment differ by less than a factor of three, and are logarithmic else.</p>\n");
+    out.push_str("</section>\n");
 }
 
 /// A claim in a line: on the first screen with a link to its experiment, there without.

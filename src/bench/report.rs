@@ -111,6 +111,9 @@ pub struct Report {
     pub wall: Duration,
 }
 
+/// What the column with the spread says.
+pub const SPREAD: &str = "±: the interquartile range of a row's measurements, divided by their median; \"unstable\" from 5 % on";
+
 /// A time with a suitable unit.
 pub fn readable(seconds: f64) -> String {
     match seconds {
@@ -140,14 +143,18 @@ impl Report {
         })
     }
 
-    /// The verdicts on the papers' claims, as far as this run judges them, then on the program's.
+    /// The verdicts on the papers' claims, as far as this run judges them, then on the program's. All claims are about a GPU, so that a
+    /// run without one has no verdicts.
     pub fn judgements(&self) -> Vec<Judgement> {
-        claims::judge(&self.rows)
+        match self.machine.gpu {
+            Some(_) => claims::judge(&self.rows),
+            None => Vec::new(),
+        }
     }
 
     /// Tables for a terminal, and the verdicts.
     pub fn text(&self) -> String {
-        let mut out = self.machine.text() + "\n";
+        let mut out = format!("{}\n{SPREAD}\n", self.machine.text());
         for (table, rows) in self.tables() {
             let _ = writeln!(out, "\n{}", table.title());
             let unit = rate_unit(&rows);
@@ -202,7 +209,10 @@ impl Report {
 
     /// The picture, lesson and verdicts of each system among the rows.
     pub fn descriptions(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::from("\nthe texts whose experiments are repeated:\n");
+        for paper in Paper::ALL {
+            let _ = writeln!(out, "{}", paper.cited());
+        }
         let judgements = self.judgements();
         for topic in topics() {
             let rows: Vec<&Row> = self

@@ -5,6 +5,8 @@ use clap::ValueEnum;
 /// The tables, in the order in which they are run and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
+    /// Copies between host and GPU: pinned and pageable, each way and both at once
+    Link,
     /// Peak bandwidth of the GPU, its link and the host
     Ceilings,
     /// Cost of a kernel launch
@@ -31,6 +33,7 @@ impl Table {
     /// The name that a user types.
     pub fn name(self) -> &'static str {
         match self {
+            Table::Link => "link",
             Table::Ceilings => "ceilings",
             Table::Launch => "launch",
             Table::Transfer => "transfer",
@@ -47,6 +50,9 @@ impl Table {
     /// The title: the subject of the table and the unit of its rates.
     pub fn title(self) -> &'static str {
         match self {
+            Table::Link => {
+                "link: GB/s between host and GPU; % of what the link's generation and lanes give one way"
+            }
             Table::Ceilings => {
                 "ceilings: the most that this machine moves; % of what the GPU states"
             }

@@ -10,6 +10,7 @@ use super::figure::{Figure, Time};
 use super::table::Table;
 use crate::gpu::driver::Gpu;
 use crate::image::buffer::Buffer;
+use crate::timing::Limit;
 use anyhow::{Result, ensure};
 
 pub(super) use returns::AT_ONCE;
@@ -126,9 +127,30 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         "large",
         "transfer-sizes",
     ));
-    cases.push(both_ways(sizes.bytes));
+    let link = Ceiling::Measured("ceilings/up");
+    cases.push(both_ways(Table::Transfer, "both-ways", sizes.bytes).under(link));
     cases.extend(returns::cases());
     cases
+}
+
+/// The link in five rows: large copies, pinned and pageable.
+pub(super) fn link(sizes: Sizes) -> Vec<Case> {
+    let ways = [
+        ("up-pinned", CopyKind::UpPinned),
+        ("down-pinned", CopyKind::DownPinned),
+        ("up-pageable", CopyKind::UpSync),
+        ("down-pageable", CopyKind::DownSync),
+    ];
+    let row = |(id, way): (&str, CopyKind)| {
+        let size = sizes.transfer;
+        let name = format!("{}, {}", way.text(), amount(size));
+        let work = move |context: &BenchContext| timed(context, way, size);
+        Case::gpu(Table::Link, id, name, "link", size as u64, work).pageable(way.is_pageable())
+    };
+    let mut cases: Vec<Case> = ways.into_iter().map(row).collect();
+    cases.push(both_ways(Table::Link, "link", sizes.bytes));
+    let stated = Ceiling::Stated(Limit::Pcie);
+    cases.into_iter().map(|case| case.under(stated)).collect()
 }
 
 fn transfer(way: CopyKind, size: usize, label: &str, topic: &'static str) -> Case {
@@ -234,13 +256,13 @@ fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
     Ok(time)
 }
 
-fn both_ways(size: usize) -> Case {
+fn both_ways(table: Table, topic: &'static str, size: usize) -> Case {
     let name = format!("both ways at once, pinned, {} each", amount(size));
     Case::gpu(
-        Table::Transfer,
+        table,
         "both-ways",
         name,
-        "both-ways",
+        topic,
         2 * size as u64,
         move |context| {
             // A second handle for the GPU has a stream of its own.
@@ -268,5 +290,4 @@ fn both_ways(size: usize) -> Case {
         },
     )
     .touching(size as u64)
-    .under(Ceiling::Measured("ceilings/up"))
 }
