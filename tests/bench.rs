@@ -82,7 +82,7 @@ fn production_is_compared_with_as_many_bytes() {
         assert!((0.999..=1.0).contains(&ratio), "{}: {ratio}", case.about.id);
         compared += 1;
     }
-    assert_eq!(compared, 6 * 4 + 1 + 9 * 2 + 7 + 2 + 6);
+    assert_eq!(compared, 6 * 5 + 1 + 9 * 2 + 7 + 2 + 6);
 }
 
 /// `bench link` is a small table of five rows, and the first of all and of the page.
@@ -294,13 +294,17 @@ fn every_bench_kernel_on_small_inputs() {
 /// A kernel that stores nothing: its row says FAILED, and no other, and the exit status is 1.
 #[test]
 fn a_wrong_kernel_fails_its_row_alone() {
-    const ROWS: [&str; 6] = [
+    const ROWS: [&str; 10] = [
         "memory/double-scattered",
         "threads/latency-shared",
         "ceilings/read",
         "normalize/truncating-filled",
         "transpose/tile-16-8192",
         "production/transpose-8191-c1-16",
+        "threads/latency-texture",
+        "memory/copy-by-8",
+        "transpose/async-32-8192",
+        "production/fused-1024k",
     ];
     let cases = all_cases();
     assert!(

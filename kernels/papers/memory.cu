@@ -17,13 +17,29 @@
 //   read_wide(const uint4 *data, u64 n, u32 *sums)                    today: 16 bytes an access, 4 accesses under way
 //   copy_wide(const uint4 *src, uint4 *dst, u64 n)                    today: one 16-byte access a thread; exact grid
 //   write_wide(uint4 *dst, u64 n, u32 word)                           stores alone; exact grid
+//   read_last(const u16 *data, u32 pieces, u32 piece, u32 *sums)      the loop of `read`, but each thread stores only the
+//       last value that it read: a compiler of today loads only this one
+//   read_permuted(const u32 *data, u64 n, u32 *sums)                  `read_words` with the lanes of a warp permuted inside
+//       their segment of 128 bytes
+//   copy_by_{2,4,8,16}(const uint4 *src, uint4 *dst, u64 n)           the same loop and grid with accesses of so many bytes
+//   read_on(const uint4 *data, u64 n, u32 most, u32 *next, u32 *sums) the blocks on multiprocessors 0 … most − 1 read
+//       chunk after chunk, whose numbers they take from *next (0 on entry); the other blocks end at once
+//   read_texture(u64 texture, u32 width, u32 height, u32 *sums)       every texel of a texture object of words fetched, row
+//       after row
 #include "papers/papers.cuh"
 
+// family: Read
 // lengths: data[pieces * piece], sums[grid.threads]
 extern "C" __global__ void read(const u16 *data, u32 pieces, u32 piece, u32 *sums) {
     u32 sum = 0;
     each(pieces, piece, [&](u32 j, u32 i) { sum += data[(u64)j * piece + i]; });
     sums[number()] = sum;
+}
+
+extern "C" __global__ void read_last(const u16 *data, u32 pieces, u32 piece, u32 *sums) {
+    u32 last = 0;
+    each(pieces, piece, [&](u32 j, u32 i) { last = data[(u64)j * piece + i]; });
+    sums[number()] = last;
 }
 
 // lengths: src[pieces * piece], dst[pieces * piece]
@@ -56,11 +72,23 @@ extern "C" __global__ void triple_index(const u16 *data, u32 pieces, u32 piece, 
     sums[number()] = sum;
 }
 
+// family: ReadWords
 // lengths: data[n], sums[grid.threads]
 extern "C" __global__ void read_words(const u32 *data, u64 n, u32 *sums) {
     u32 sum = 0;
 #pragma unroll 1
     for (u64 i = number(); i < n; i += everyone()) sum += data[i];
+    sums[number()] = sum;
+}
+
+extern "C" __global__ void read_permuted(const u32 *data, u64 n, u32 *sums) {
+    u32 sum = 0;
+#pragma unroll 1
+    for (u64 i = number(); i < n; i += everyone()) {
+        // 13 is odd, so that each lane takes another word of the segment.
+        const u64 k = i - i % 32 + i % 32 * 13 % 32;
+        if (k < n) sum += data[k];
+    }
     sums[number()] = sum;
 }
 
@@ -89,4 +117,45 @@ extern "C" __global__ void __launch_bounds__(BLOCK) copy_wide(const uint4 *src, 
 extern "C" __global__ void __launch_bounds__(BLOCK) write_wide(uint4 *dst, u64 n, u32 word) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (i < n) dst[i] = make_uint4(word, word, word, word);
+}
+
+template <class Unit> static __device__ __forceinline__ void copied(const uint4 *src, uint4 *dst, u64 n) {
+    const u64 units = n * (sizeof(uint4) / sizeof(Unit));
+#pragma unroll 1
+    for (u64 i = number(); i < units; i += everyone()) ((Unit *)dst)[i] = ((const Unit *)src)[i];
+}
+
+// family: CopyBy
+// lengths: src[n], dst[n]
+extern "C" __global__ void copy_by_2(const uint4 *src, uint4 *dst, u64 n) { copied<u16>(src, dst, n); }
+extern "C" __global__ void copy_by_4(const uint4 *src, uint4 *dst, u64 n) { copied<u32>(src, dst, n); }
+extern "C" __global__ void copy_by_8(const uint4 *src, uint4 *dst, u64 n) { copied<u64>(src, dst, n); }
+extern "C" __global__ void copy_by_16(const uint4 *src, uint4 *dst, u64 n) { copied<uint4>(src, dst, n); }
+
+constexpr u32 CHUNK = 2048; // vectors that a block takes at a time
+
+// lengths: data[n], next[1], sums[grid.threads]
+extern "C" __global__ void __launch_bounds__(1024)
+    read_on(const uint4 *data, u64 n, u32 most, u32 *next, u32 *sums) {
+    __shared__ u32 taken;
+    u32 sum = 0, multiprocessor;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+    while (multiprocessor < most) {
+        if (threadIdx.x == 0) taken = atomicAdd(next, 1);
+        __syncthreads();
+        const u64 first = (u64)taken * CHUNK;
+        __syncthreads();
+        if (first >= n) break;
+        for (u64 i = first + threadIdx.x; i < min(first + CHUNK, n); i += blockDim.x) sum += add(data[i]);
+    }
+    sums[number()] = sum;
+}
+
+// lengths: sums[grid.threads]
+// trusts: texture, a texture object of width × height words
+extern "C" __global__ void read_texture(u64 texture, u32 width, u32 height, u32 *sums) {
+    u32 sum = 0;
+    for (u32 y = blockIdx.x; y < height; y += gridDim.x)
+        for (u32 x = threadIdx.x; x < width; x += blockDim.x) sum += fetch(texture, x, y);
+    sums[number()] = sum;
 }

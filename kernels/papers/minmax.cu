@@ -107,11 +107,14 @@ extern "C" __global__ void warp(const u16 *data, u32 pieces, u32 piece, u32 *ran
 }
 
 // nested(p, 0) = p; with the lowest bit of p >> depth set, nested(3p + depth, depth − 1), else p ^ depth: half of the
-// values at each level go on to the next, and each level has a path of its own. In 16 bits.
+// values at each level go on to the next, and each level has a path of its own. In 16 bits. The empty statement of assembly
+// keeps the branch: without it the compiler computes both ways and selects.
 template <u32 DEPTH> static __device__ __forceinline__ u16 nested(u16 p) {
     if constexpr (DEPTH == 0) return p;
-    else if (p >> DEPTH & 1) return nested<DEPTH - 1>((u16)(3 * p + DEPTH));
-    else return p ^ DEPTH;
+    else if (p >> DEPTH & 1) {
+        asm volatile("");
+        return nested<DEPTH - 1>((u16)(3 * p + DEPTH));
+    } else return p ^ DEPTH;
 }
 
 #define NESTED(DEPTH)                                                                                            \

@@ -6,11 +6,15 @@
 //   constant_same(u32 turns, u32 *sums)           a warp reads one word of constant memory at a time
 //   constant_lanes(u32 turns, u32 *sums)          each lane reads another
 //   global_lanes(const u32 *table, u32 turns, u32 *sums)    the same from device memory, which the L1 keeps
-//   chase_{l1,l2,texture}(const u32 *next, u32 steps, u32 *position)
+//   chase_{l1,l2}(const u32 *next, u32 steps, u32 *position)
 //       One thread, launched alone, goes from word to word, each the index of the next: a step takes the latency of one load. *position is
 //       where it begins, and afterwards where it ended.
 //   chase_shared(…)                               1024 words in shared memory; a block of any size, of which thread 0 walks
+//   chase_local(…)                                1024 words in the thread's own local memory
 //   chase_constant(u32 steps, u32 *position)      the table of 256 words in constant memory, a ring too
+//   chase_texture(u64 texture, u32 steps, u32 *position)      the words of a texture object with rows of 64
+//   chase_registers(u32 factor, u32 steps, u32 *position)     no load: a step is a multiply-add of registers that waits for
+//       the one before it
 #include "papers/papers.cuh"
 
 // TABLE[i] = (77·i + 97) mod 256: goes through all 256 words, since 77 − 1 is a multiple of 4 and 97 is odd.
@@ -67,21 +71,33 @@ template <class Load> static __device__ __forceinline__ void chase(u32 steps, u3
 
 // family: Chase
 // lengths: next[..], position[1]
-// trusts: next and position, whose words are numbers of words of next; chase_shared reads the first RING of them
+// trusts: next and position, whose words are numbers of words of next; chase_shared and chase_local read the first RING of them
 extern "C" __global__ void chase_l2(const u32 *next, u32 steps, u32 *position) {
     chase(steps, position, [=](u32 at) { return load_l2(next + at); });
 }
 extern "C" __global__ void chase_l1(const u32 *next, u32 steps, u32 *position) {
     chase(steps, position, [=](u32 at) { return load_l1(next + at); });
 }
-extern "C" __global__ void chase_texture(const u32 *next, u32 steps, u32 *position) {
-    chase(steps, position, [=](u32 at) { return load_texture(next + at); });
-}
 extern "C" __global__ void chase_shared(const u32 *next, u32 steps, u32 *position) {
     __shared__ u32 ring[RING];
     for (u32 i = threadIdx.x; i < RING; i += blockDim.x) ring[i] = next[i];
     __syncthreads();
     if (threadIdx.x == 0) chase(steps, position, [&](u32 at) { return ring[at]; });
+}
+extern "C" __global__ void chase_local(const u32 *next, u32 steps, u32 *position) {
+    u32 ring[RING];
+#pragma unroll 1
+    for (u32 i = 0; i < RING; i++) ring[i] = next[i];
+    chase(steps, position, [&](u32 at) { return ring[at]; });
+}
+// lengths: position[1]
+// trusts: texture and position: a texture object with rows of 64 words, which are numbers of its words, as is the position
+extern "C" __global__ void chase_texture(u64 texture, u32 steps, u32 *position) {
+    chase(steps, position, [=](u32 at) { return fetch(texture, at % 64, at / 64); });
+}
+// lengths: position[1]
+extern "C" __global__ void chase_registers(u32 factor, u32 steps, u32 *position) {
+    chase(steps, position, [=](u32 at) { return at * factor + 1; });
 }
 // lengths: position[1]
 // trusts: position, which is below 256

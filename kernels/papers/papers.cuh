@@ -16,7 +16,7 @@ template <class Visit> static __device__ __forceinline__ void each(u32 pieces, u
 static __device__ __forceinline__ u32 number() { return blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ __forceinline__ u32 everyone() { return gridDim.x * blockDim.x; }
 
-// Loads that are kept in the L1 and the L2, in the L2 alone, and on the path of textures.
+// Loads that are kept in the L1 and the L2, and in the L2 alone.
 static __device__ __forceinline__ u32 load_l1(const u32 *p) {
     u32 word;
     asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(word) : "l"(p));
@@ -27,8 +27,12 @@ static __device__ __forceinline__ u32 load_l2(const u32 *p) {
     asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(word) : "l"(p));
     return word;
 }
-static __device__ __forceinline__ u32 load_texture(const u32 *p) {
+
+// The word at column x and row y of a texture object of words, without a filter.
+static __device__ __forceinline__ u32 fetch(u64 texture, u32 x, u32 y) {
     u32 word;
-    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(p));
+    asm volatile("{ .reg .u32 g, b, a; tex.2d.v4.u32.s32 {%0, g, b, a}, [%1, {%2, %3}]; }"
+                 : "=r"(word)
+                 : "l"(texture), "r"(x), "r"(y));
     return word;
 }

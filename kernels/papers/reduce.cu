@@ -11,8 +11,16 @@
 //      Volta, hence the barriers of the warp, between a step's reads and its writes too
 //   6  the block's size is known to the compiler: no loop is left (in 1 to 5 it is read from the launch)
 //   7  several elements a thread, added in a register before the tree
+// Five more, which the text does not have:
+//   8  the tree inside a warp by shuffles: a barrier of the block only between its warps
+//   9  16 bytes a load
+//   10 a warp is added by one instruction (redux.sync, from compute capability 8.0 on; shuffles before)
+//   step_{11,12}(const u32 *in, u32 *partial, u32 *arrived, u32 n)
+//   11 one launch: the block that ends last adds the partial sums. *arrived is 0 before the first launch, and after each
+//   12 the data come to shared memory by bulk copies, whose arrival a barrier in shared memory counts (from compute
+//      capability 9.0 on; 11 before)
 //   step_6_{32,64,128,512,1024}(…)   step 6 is a template of the block's size: its other sizes
-// Blocks of 256, or of the size in the name; grid: 1–3 ceil(n/256), 4–6 ceil(n/(2·block)), 7 any.
+// Blocks of 256, or of the size in the name; grid: 1–3 ceil(n/256), 4–6 ceil(n/(2·block)), from 7 on any.
 #include "papers/papers.cuh"
 
 constexpr u32 THREADS = 256;
@@ -143,4 +151,138 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_7(const u32 *in, u32 
     s[threadIdx.x] = sum;
     __syncthreads();
     unrolled<THREADS>(s, threadIdx.x, partial);
+}
+
+// The sum of the values of a warp, in its first lane at least.
+static __device__ __forceinline__ u32 by_shuffles(u32 value) {
+#pragma unroll
+    for (u32 d = 16; d; d /= 2) value += __shfl_down_sync(ALL, value, d);
+    return value;
+}
+static __device__ __forceinline__ u32 by_redux(u32 value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(ALL, value);
+#else
+    return by_shuffles(value);
+#endif
+}
+
+// The sum of the values of a block of THREADS, in thread 0. `s` holds a value for each warp.
+template <class Warp> static __device__ __forceinline__ u32 of_block(u32 value, u32 *s, Warp warp) {
+    value = warp(value);
+    if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = value;
+    __syncthreads();
+    return threadIdx.x < 32 ? warp(threadIdx.x < THREADS / 32 ? s[threadIdx.x] : 0) : 0;
+}
+
+// A thread's part of n words, 16 bytes a load.
+static __device__ __forceinline__ u32 by_vectors(const u32 *in, u32 n) {
+    u32 sum = 0;
+    for (u64 i = number(); i < n / 4; i += everyone()) {
+        const uint4 v = ((const uint4 *)in)[i];
+        sum += v.x + v.y + v.z + v.w;
+    }
+    if (number() < n % 4) sum += in[n - 1 - number()];
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) step_8(const u32 *in, u32 *partial, u32 n) {
+    __shared__ u32 s[THREADS / 32];
+    u32 sum = 0;
+    for (u64 i = (u64)blockIdx.x * THREADS * 2 + threadIdx.x; i < n; i += (u64)gridDim.x * THREADS * 2)
+        sum += in[i] + (i + THREADS < n ? in[i + THREADS] : 0);
+    sum = of_block(sum, s, by_shuffles);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+extern "C" __global__ void __launch_bounds__(THREADS) step_9(const u32 *in, u32 *partial, u32 n) {
+    __shared__ u32 s[THREADS / 32];
+    const u32 sum = of_block(by_vectors(in, n), s, by_shuffles);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+extern "C" __global__ void __launch_bounds__(THREADS) step_10(const u32 *in, u32 *partial, u32 n) {
+    __shared__ u32 s[THREADS / 32];
+    const u32 sum = of_block(by_vectors(in, n), s, by_redux);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+// Stores the block's sum of the threads' sums; the last block of the grid adds them all to partial[0].
+static __device__ __forceinline__ void fold(u32 sum, u32 *partial, u32 *arrived) {
+    __shared__ u32 s[2][THREADS / 32];
+    __shared__ bool last;
+    sum = of_block(sum, s[0], by_redux);
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = sum;
+        __threadfence();
+        last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1; // wraps to 0 for the next launch
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last) return;
+    u32 all = 0;
+    for (u32 i = threadIdx.x; i < gridDim.x; i += THREADS) all += load_l2(partial + i);
+    // The barrier in it comes after all reads of partial[0].
+    all = of_block(all, s[1], by_redux);
+    if (threadIdx.x == 0) partial[0] = all;
+}
+
+// family: Folded
+// lengths: in[n], partial[grid.blocks], arrived[1]
+// requires: grid.block == THREADS
+extern "C" __global__ void __launch_bounds__(THREADS) step_11(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
+    fold(by_vectors(in, n), partial, arrived);
+}
+
+#if __CUDA_ARCH__ >= 900
+constexpr u32 STAGES = 4, STAGE = 4 * THREADS; // words of a stage: 16 bytes a thread
+
+static __device__ __forceinline__ u32 address(const void *shared) { return (u32)__cvta_generic_to_shared(shared); }
+
+// One thread orders a stage: so many bytes to come, and their copy.
+static __device__ __forceinline__ void order(u32 *stage, u64 *barrier, const u32 *from) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address(barrier)), "r"(4 * STAGE) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     address(stage)),
+                 "l"(from), "r"(4 * STAGE), "r"(address(barrier))
+                 : "memory");
+}
+static __device__ __forceinline__ void await(u64 *barrier, u32 phase) {
+    u32 done = 0;
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(address(barrier)), "r"(phase)
+                     : "memory");
+}
+
+static __device__ __forceinline__ u32 by_bulk_copies(const u32 *in, u32 n) {
+    __shared__ alignas(128) u32 stage[STAGES][STAGE];
+    __shared__ u64 barrier[STAGES];
+    const u32 t = threadIdx.x, stages = n / STAGE;
+    // The block's stages are blockIdx.x, blockIdx.x + gridDim.x, …
+    const u32 mine = stages > blockIdx.x ? (stages - blockIdx.x - 1) / gridDim.x + 1 : 0;
+    auto from = [&](u32 k) { return in + (u64)(blockIdx.x + k * gridDim.x) * STAGE; };
+    if (t == 0) {
+        for (u32 s = 0; s < STAGES; s++) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address(&barrier[s])) : "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+        for (u32 k = 0; k < min(mine, STAGES); k++) order(stage[k], &barrier[k], from(k));
+    }
+    __syncthreads();
+    u32 sum = 0;
+    for (u32 k = 0; k < mine; k++) {
+        const u32 s = k % STAGES;
+        await(&barrier[s], k / STAGES % 2);
+        const uint4 v = ((const uint4 *)stage[s])[t];
+        sum += v.x + v.y + v.z + v.w;
+        __syncthreads(); // all have read the stage before it is filled again
+        if (t == 0 && k + STAGES < mine) order(stage[s], &barrier[s], from(k + STAGES));
+    }
+    for (u64 i = (u64)stages * STAGE + number(); i < n; i += everyone()) sum += in[i];
+    return sum;
+}
+#else
+static __device__ __forceinline__ u32 by_bulk_copies(const u32 *in, u32 n) { return by_vectors(in, n); }
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS) step_12(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
+    fold(by_bulk_copies(in, n), partial, arrived);
 }

@@ -4,11 +4,12 @@
 //   work(u32 *out, u32 mode, u32 rounds)
 //       Thread t computes from t, `rounds` times, and stores out[t]. Modes: 0 all threads the same way; 1 odd warps of a
 //       block another way, as long; 2 odd lanes of each warp the other way; 3 lanes of a warp work unequally long, lane l
-//       2·rounds·l/31; 4 warps of a block work unequally long, warp w of n 2·rounds·w/(n − 1).
+//       2·rounds·l/31; 4 warps of a block work unequally long, warp w of n 2·rounds·w/(n − 1); 5 blocks work unequally long, block b of n 2·rounds·b/(n − 1).
 //   fma_{1,2,4 … 256}(const uint4 *data, u64 n, float a, float b, u32 *sums)
 //       Each word's lower 16 bits are made a float, x → x·a + b that many times, and summed: so many times two operations
 //       for four bytes. With a = b = 1 every step is exact, and 1 is added each time.
-// Any launch of whole warps; work 3 and 4 at least two warps a block.
+//   fma_double_256(…)     the same in double precision
+// Any launch of whole warps; work 4 at least two warps a block, work 5 two blocks.
 #include "papers/papers.cuh"
 
 // The two ways; each a few dependent integer instructions.
@@ -19,7 +20,10 @@ static __device__ __forceinline__ u32 other_way(u32 x) { return x * 22695477 ^ 0
 extern "C" __global__ void work(u32 *out, u32 mode, u32 rounds) {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const bool other = mode == 1 ? warp & 1 : mode == 2 ? lane & 1 : false;
-    const u32 mine = mode == 3 ? 2 * rounds * lane / 31 : mode == 4 ? 2 * rounds * warp / (warps - 1) : rounds;
+    const u32 mine = mode == 3   ? 2 * rounds * lane / 31
+                     : mode == 4 ? 2 * rounds * warp / (warps - 1)
+                     : mode == 5 ? 2 * rounds * blockIdx.x / (gridDim.x - 1)
+                                 : rounds;
     u32 x = number();
     if (other) {
 #pragma unroll 1
@@ -63,3 +67,21 @@ FMA(32)
 FMA(64)
 FMA(128)
 FMA(256)
+
+template <u32 TIMES> static __device__ __forceinline__ u32 advanced_double(u32 word, double a, double b) {
+    double x = word & 0xffff;
+#pragma unroll
+    for (u32 k = 0; k < TIMES; k++) x = __fma_rn(x, a, b);
+    return (u32)x;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    fma_double_256(const uint4 *data, u64 n, float a, float b, u32 *sums) {
+    u32 sum = 0;
+    for (u64 i = number(); i < n; i += everyone()) {
+        const uint4 v = data[i];
+        sum += advanced_double<256>(v.x, a, b) + advanced_double<256>(v.y, a, b) + advanced_double<256>(v.z, a, b) +
+               advanced_double<256>(v.w, a, b);
+    }
+    sums[number()] = sum;
+}

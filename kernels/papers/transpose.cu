@@ -9,7 +9,10 @@
 //       warp reads a column of the square, whose elements lie in the same few banks
 //   padded_16, padded_32(…)  variant 3: the square's rows are one element longer, so that a column's elements lie in
 //       different banks
-// Blocks: naive and mirrored any; the others 16 × 16 or 32 × 32, one a square. Any n.
+//   async_32(…)              today: a block copies four padded squares of 32 to shared memory, all at once and without
+//       registers (cp.async, from compute capability 8.0 on), and stores each when it has arrived; blocks of 32 × 8, one
+//       for 128 × 32 elements
+// Blocks: naive and mirrored any; variants 2 and 3 16 × 16 or 32 × 32, one a square. Any n.
 #include "papers/papers.cuh"
 
 // family: Transposition
@@ -36,3 +39,54 @@ extern "C" __global__ void tile_16(const float *a, float *b, u32 n) { through_ti
 extern "C" __global__ void tile_32(const float *a, float *b, u32 n) { through_tile<32, 32>(a, b, n); }
 extern "C" __global__ void padded_16(const float *a, float *b, u32 n) { through_tile<16, 17>(a, b, n); }
 extern "C" __global__ void padded_32(const float *a, float *b, u32 n) { through_tile<32, 33>(a, b, n); }
+
+// Copies an element to shared memory without waiting for it.
+static __device__ __forceinline__ void copy_async(float *shared, const float *from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((u32)__cvta_generic_to_shared(shared)), "l"(from)
+                 : "memory");
+#else
+    *shared = *from;
+#endif
+}
+// The copies of a thread since the last call are a group.
+static __device__ __forceinline__ void close_group() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Waits until at most LEFT groups of each thread are under way.
+template <u32 LEFT> static __device__ __forceinline__ void await() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
+    __syncthreads();
+}
+
+constexpr u32 SIDE = 32, SQUARES = 4, ROWS = 8; // of a square, squares of a block, rows of threads
+
+extern "C" __global__ void __launch_bounds__(SIDE *ROWS) async_32(const float *a, float *b, u32 n) {
+    __shared__ float square[SQUARES][SIDE][SIDE + 1];
+    const u32 x = threadIdx.x, top = blockIdx.y * SIDE;
+    auto left = [](u32 s) { return (blockIdx.x * SQUARES + s) * SIDE; };
+#pragma unroll
+    for (u32 s = 0; s < SQUARES; s++) {
+#pragma unroll
+        for (u32 k = 0; k < SIDE; k += ROWS) {
+            const u32 y = threadIdx.y + k;
+            if (left(s) + x < n && top + y < n) copy_async(&square[s][y][x], a + (u64)(top + y) * n + left(s) + x);
+        }
+        close_group();
+    }
+    auto store = [&](u32 s) {
+#pragma unroll
+        for (u32 k = 0; k < SIDE; k += ROWS) {
+            const u32 y = threadIdx.y + k;
+            if (top + x < n && left(s) + y < n) b[(u64)(left(s) + y) * n + top + x] = square[s][x][y];
+        }
+    };
+    await<3>(), store(0);
+    await<2>(), store(1);
+    await<1>(), store(2);
+    await<0>(), store(3);
+}

@@ -159,6 +159,12 @@ impl Case {
         self
     }
 
+    /// Sets the system that it measures.
+    pub fn topic(mut self, topic: &'static str) -> Case {
+        self.about.topic = papers::topic(topic);
+        self
+    }
+
     /// Marks the row as dependent on pageable memory.
     pub fn pageable(mut self, pageable: bool) -> Case {
         self.about.pageable = pageable;

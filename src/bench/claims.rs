@@ -298,16 +298,13 @@ pub fn judged(here: f64, then: Then, uncertainty: f64) -> Verdict {
             _ => Verdict::HoldsHere,
         };
     };
-    // A range that the paper states is strict. A ratio of single figures, taken on one machine, holds
-    // within a factor of two of the advantage.
-    let (weaker, stronger) = match then {
-        Then::Within(..) => (low - 1.0, high - 1.0),
-        _ => (0.5 * (low - 1.0), 2.0 * (high - 1.0)),
-    };
+    // A ratio of single figures, taken on one machine, holds within a factor of two of the advantage.
+    let (weaker, stronger) = (0.5 * (low - 1.0), 2.0 * (high - 1.0));
     match here {
         here if (low * less..=high * more).contains(&here) => Verdict::Holds,
         here if here < less => Verdict::Reversed,
         here if here <= more => Verdict::NoLonger,
+        _ if matches!(then, Then::Within(..)) => Verdict::OutOfBound,
         here if here - 1.0 > stronger => Verdict::Stronger,
         here if here - 1.0 >= weaker => Verdict::Holds,
         _ => Verdict::Weaker,

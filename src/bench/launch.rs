@@ -1,10 +1,15 @@
-//! The cost of a launch: the empty kernel of "CUDA: performance aspects of typical tasks" (2011).
+//! The cost of a launch: the empty kernel of "CUDA: performance aspects of typical tasks" (2011); the same with launches that
+//! wait, by the driver's variable of "Methods of effective organisation of parallel computing on GPUs"; and recorded launches.
 
 use super::case::Case;
+use super::context::BenchContext;
 use super::figure::{Figure, Time};
 use super::table::Table;
-use crate::gpu::driver::Grid;
+use crate::gpu::driver::{Grid, Kernel};
 use crate::gpu::launch::papers::launch::Empty;
+use anyhow::{Context, Result, ensure};
+use std::env;
+use std::process::Command;
 
 const GPU: &str = "GTX 460";
 /// The paper's grid: 160 blocks of 96 threads.
@@ -12,25 +17,16 @@ pub(super) const PAPER: Grid = Grid::new(160, 96);
 
 pub(super) fn cases() -> Vec<Case> {
     let one = Grid::new(1, 1);
-    let launch = |id, name, topic, grid, synchronised| {
+    let launch = |id, name, topic, grid: Grid, synchronised: bool| {
         Case::gpu(Table::Launch, id, name, topic, 0, move |context| {
+            if !synchronised {
+                return queued(context, grid);
+            }
             let empty = context.kernel::<Empty>()?;
-            let time = if synchronised {
-                context.host.time(|| {
-                    context.gpu.launch_grid(&empty, grid, Empty {})?;
-                    context.gpu.wait()
-                })?
-            } else {
-                // A thousand launches at a time, as in the paper's loop; the wait at the end
-                // counts.
-                context.host.time(|| {
-                    for _ in 0..1000 {
-                        context.gpu.launch_grid(&empty, grid, Empty {})?;
-                    }
-                    context.gpu.wait()
-                })?
-            };
-            Ok(per_call(time, if synchronised { 1.0 } else { 1000.0 }))
+            context.host.time(|| {
+                context.gpu.launch_grid(&empty, grid, Empty {})?;
+                context.gpu.wait()
+            })
         })
     };
     vec![
@@ -58,7 +54,79 @@ pub(super) fn cases() -> Vec<Case> {
             false,
         )
         .stated("73 000–73 500 calls/s", GPU),
+        Case::gpu(
+            Table::Launch,
+            "blocking",
+            "160 × 96, queued, CUDA_LAUNCH_BLOCKING=1",
+            "launch-blocking",
+            0,
+            blocking,
+        ),
+        Case::gpu(
+            Table::Launch,
+            "graph",
+            "160 × 96, a graph of 1000 launches, one wait at the end",
+            "graphs",
+            0,
+            |context| {
+                let empty = context.kernel::<Empty>()?;
+                let graph = context.gpu.record(|| launches(context, &empty, PAPER))?;
+                let time = context.host.time(|| {
+                    // SAFETY: empty kernels use no memory.
+                    unsafe { graph.launch() }?;
+                    context.gpu.wait()
+                })?;
+                Ok(per_call(time, CALLS as f64))
+            },
+        ),
     ]
+}
+
+/// Launches in a row, as in the loop of "CUDA: performance aspects of typical tasks".
+const CALLS: usize = 1000;
+
+fn launches(context: &BenchContext, empty: &Kernel<Empty>, grid: Grid) -> Result<()> {
+    (0..CALLS).try_for_each(|_| context.gpu.launch_grid(empty, grid, Empty {}))
+}
+
+/// A thousand launches and one wait, which counts.
+fn queued(context: &BenchContext, grid: Grid) -> Result<Time> {
+    let empty = context.kernel::<Empty>()?;
+    let time = context.host.time(|| {
+        launches(context, &empty, grid)?;
+        context.gpu.wait()
+    })?;
+    Ok(per_call(time, CALLS as f64))
+}
+
+/// The driver reads this variable when it starts.
+const BLOCKING: &str = "CUDA_LAUNCH_BLOCKING";
+
+/// Queued launches in a process with the variable: this one, or several in turn that are started here.
+fn blocking(context: &BenchContext) -> Result<Time> {
+    if env::var_os(BLOCKING).is_some() {
+        return queued(context, PAPER);
+    }
+    let program = env::current_exe()?;
+    let device = format!("gpu:{}", context.ordinal);
+    let run = |_| -> Result<f64> {
+        let output = Command::new(&program)
+            .args(["bench", "launch", "--small", "--json", "--device", &device])
+            .env(BLOCKING, "1")
+            .output()
+            .context("cannot start gpuimg again")?;
+        ensure!(
+            output.status.success(),
+            "gpuimg bench, started again, fails"
+        );
+        let run: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let rows = run["rows"].as_array().context("no rows")?;
+        let row = rows.iter().find(|row| row["id"] == "launch/blocking");
+        let micros = row.and_then(|row| row["time_us"].as_f64());
+        Ok(micros.context("no time")? / 1e6)
+    };
+    let seconds = (0..context.host.sizes.runs.min(3)).map(run);
+    Ok(Time::from_seconds(seconds.collect::<Result<_>>()?))
 }
 
 /// The time of one call of `calls`.

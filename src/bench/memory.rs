@@ -7,15 +7,17 @@ mod column;
 mod indexed;
 mod layout;
 mod local;
+mod sharing;
+mod width;
 
 use super::case::{Case, Ceiling};
-use super::ceilings::{copy_wide, read_wide};
-use super::context::Sizes;
-use super::figure::Figure;
+use super::context::{BenchContext, Sizes};
+use super::figure::{Figure, Time};
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
 use crate::gpu::driver::Grid;
 use crate::gpu::launch::papers::memory::{Copy, Read, ReadWide, ReadWords};
+use anyhow::Result;
 use rayon::prelude::*;
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
@@ -28,14 +30,15 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         cases.extend(read_and_copy(sizes.bytes as u64, threads));
         cases.extend(indexed::cases(sizes.bytes as u64, threads));
     }
-    cases.extend(wide(sizes.bytes as u64));
+    cases.extend(width::cases(sizes));
     for blocks in LAUNCHES.0 {
         cases.extend(LAUNCHES.1.map(|threads| launched(sizes, blocks, threads)));
     }
     cases.extend(BLOCKS.map(|blocks| few_blocks(sizes, blocks)));
     cases.extend(RESIDENT.map(|threads| resident(sizes, threads)));
     cases.push(in_all(sizes, 100_000));
-    cases.extend([120, 128].map(|pitch| layout::rows(sizes, pitch)));
+    cases.extend(sharing::cases(sizes));
+    cases.extend([120, 121, 128].map(|pitch| layout::rows(sizes, pitch)));
     cases.extend(layout::records(sizes));
     for (shared, id) in [(0, "l1"), (50, "equal"), (100, "shared")] {
         cases.push(layout::window(sizes, shared, id));
@@ -109,30 +112,42 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
     )
     .published(Figure::Image(30.0, bytes), GPU)
     .under(COPY);
-    vec![read, copy]
+    let last = Case::gpu(
+        Table::Memory,
+        threads.id("read-last"),
+        threads.name("read, only the last value of each thread stored"),
+        "read",
+        0,
+        move |context| last_read(context, threads),
+    );
+    vec![read, last, copy]
 }
 
-fn wide(bytes: u64) -> Vec<Case> {
-    vec![
-        Case::gpu(
-            Table::Memory,
-            "read-wide",
-            "read, 16 bytes an access",
-            "wide",
-            bytes,
-            read_wide,
-        )
-        .under(READ),
-        Case::gpu(
-            Table::Memory,
-            "copy-wide",
-            "copy, 16 bytes an access",
-            "wide",
-            2 * bytes,
-            copy_wide,
-        )
-        .under(COPY),
-    ]
+/// The loop of the reading kernel where a thread stores only the last value that it read: a compiler of today loads no other.
+fn last_read(context: &BenchContext, threads: Threads) -> Result<Time> {
+    let kernel = context.kernel_named::<Read>("read_last")?;
+    let grid = threads.grid(context);
+    let [pieces, piece] = pieces(context, PIECE);
+    let (blocks, block) = (grid.blocks[0], grid.threads[0]);
+    let last = |thread: u32| {
+        let (b, t) = (thread / block, thread % block);
+        // The last of the pieces b, b + blocks, … and of its elements t, t + block, …
+        let piece_of = (pieces > b).then(|| b + (pieces - 1 - b) / blocks * blocks)?;
+        let element = (piece > t).then(|| t + (piece - 1 - t) / block * block)?;
+        Some(context.host.noise[(piece_of * piece + element) as usize])
+    };
+    let values = (0..blocks * block).into_par_iter();
+    let values = values.map(|thread| last(thread).map_or(0, u32::from));
+    let expected = values.reduce(|| 0, u32::wrapping_add);
+    context.summed(grid, expected, |sums| {
+        let arguments = Read {
+            data: context.input.view(),
+            pieces,
+            piece,
+            sums,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    })
 }
 
 /// The reading kernel launched with so many blocks of so many threads, on a quarter of the input.

@@ -8,7 +8,7 @@ use super::figure::{Figure, Time};
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
 use crate::engine::executor;
-use crate::gpu::driver::{self, ViewMut};
+use crate::gpu::driver::{self, Grid, ViewMut};
 use crate::gpu::launch::normalize as launch;
 use crate::gpu::launch::papers::minmax::Minmax;
 use crate::ops::OpResult;
@@ -27,6 +27,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         cases.extend(KERNELS.iter().map(|kernel| row(sizes, threads, kernel)));
         cases.push(apart(sizes, threads));
     }
+    cases.extend([false, true].map(|apart| small(sizes, apart)));
     let bytes = sizes.bytes as u64;
     cases.push(
         Case::gpu(
@@ -106,6 +107,53 @@ fn apart(sizes: Sizes, threads: Threads) -> Case {
         work,
     )
     .under(READ)
+}
+
+/// An image so small that the launches decide, in one pass or apart: 64 × 64 samples.
+fn small(sizes: Sizes, apart: bool) -> Case {
+    let samples = sizes.scaled(64 * 64).min(PIECE);
+    let (id, name, topic, kernels): (_, _, _, &[&str]) = match apart {
+        false => (
+            "serial-small",
+            "the paper's, 64 × 64 samples",
+            "minmax",
+            &["serial"],
+        ),
+        true => (
+            "apart-small",
+            "minimum and maximum apart, 64 × 64 samples",
+            "minmax-apart",
+            &["minimum", "maximum"],
+        ),
+    };
+    let work = move |context: &BenchContext| {
+        let kernels = kernels
+            .iter()
+            .map(|name| context.kernel_named::<Minmax>(name));
+        let kernels = kernels.collect::<Result<Vec<_>>>()?;
+        let (min, max) = range(&context.host.noise[..samples]);
+        let mut found = context.gpu.words(&[u32::MAX, 0])?;
+        let launch = |found: &mut driver::Buffer| {
+            kernels.iter().try_for_each(|kernel| {
+                let arguments = Minmax {
+                    data: context.input.view(),
+                    pieces: 1,
+                    piece: samples as u32,
+                    range: found.view_mut(),
+                };
+                let one = Grid::new(1, 256);
+                context.gpu.launch_grid(kernel, one, arguments)
+            })
+        };
+        launch(&mut found)?;
+        let words = context.gpu.read_words::<u32>(&found)?;
+        ensure!(
+            words == [u32::from(min), u32::from(max)],
+            "found {words:?}, and not {min} and {max}"
+        );
+        context.time(|| launch(&mut found))
+    };
+    Case::gpu(Table::Minmax, id, name, topic, 2 * samples as u64, work)
 }
 
 fn launched(

@@ -94,6 +94,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             .under(read),
             gpu(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
             gpu(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
+            gpu(
+                id("fused"),
+                name("normalize in one launch"),
+                2 * len,
+                move |context| normalize::fused(context, &*large(context, sizes)?, len),
+            )
+            .topic("fused")
+            .under(copy),
             gpu(id("sum"), name("sum"), len, move |context| {
                 reduce::own(context, &*large(context, sizes)?, "u16_c1", len / 2)
             })

@@ -1,6 +1,6 @@
 //! The seven steps of "GPGPU optimisation by the example of a sum" (after Mark Harris), at the
 //! paper's length, which fits into today's level-2 caches, and at one that does not; other lengths;
-//! the program's own sum. GB/s of bytes read.
+//! five more steps of today, and the program's own sum. GB/s of bytes read.
 
 use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
@@ -8,7 +8,7 @@ use super::figure::{Figure, Time};
 use super::table::Table;
 use crate::engine::executor;
 use crate::gpu::driver::{self, Grid, Kernel};
-use crate::gpu::launch::papers::reduce::Step;
+use crate::gpu::launch::papers::reduce::{Folded, Step};
 use crate::gpu::launch::sum as launch;
 use crate::ops::OpResult;
 use crate::ops::exact::Exact;
@@ -43,6 +43,15 @@ const SIZES: [(usize, &str); 6] = [
     (1024, "step_6_1024"),
 ];
 
+/// The steps after the text's: the id, kernel and change of each.
+const FURTHER: [(usize, &str, &str, &str); 5] = [
+    (8, "further-8", "step_8", "8 shuffles"),
+    (9, "further-9", "step_9", "9 loads of 16 bytes"),
+    (10, "further-10", "step_10", "10 redux.sync"),
+    (11, "further-11", "step_11", "11 one launch"),
+    (12, "further-12", "step_12", "12 bulk copies"),
+];
+
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     let large = sizes.bytes / 4;
@@ -58,6 +67,33 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             });
         }
     }
+    for (n, suffix) in [(large, ""), (sizes.integers, "-paper")] {
+        for (step, id, kernel, name) in FURTHER {
+            let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
+            let work = move |context: &BenchContext| match step {
+                ..=10 => stepped(context, kernel, step, THREADS, n),
+                _ => folded(context, kernel, n),
+            };
+            let bytes = 4 * n as u64;
+            cases.push(
+                Case::gpu(Table::Reduce, id, name, "reduce-further", bytes, work).under(READ),
+            );
+        }
+    }
+    cases.push(
+        Case::gpu(
+            Table::Reduce,
+            "step-7-host",
+            format!(
+                "7 partial sums added on the host, {}",
+                count(sizes.integers)
+            ),
+            "reduce-host",
+            4 * sizes.integers as u64,
+            move |context| through_host(context, sizes.integers),
+        )
+        .under(READ),
+    );
     for (threads, kernel) in SIZES {
         cases.push(
             Case::gpu(
@@ -153,6 +189,59 @@ fn stepped(
     })
 }
 
+/// One launch; the block that ends last adds the partial sums.
+fn folded(context: &BenchContext, kernel: &'static str, n: usize) -> Result<Time> {
+    let kernel = context.kernel_named::<Folded>(kernel)?;
+    let grid = Grid::new(blocks_of(context, 11, THREADS, n), THREADS as u32);
+    let mut partial = context.poisoned(4 * grid.blocks[0] as usize)?;
+    let mut arrived = context.gpu.words(&[0u32])?;
+    let mut launch = |partial: &mut driver::Buffer| {
+        let arguments = Folded {
+            input: context.input.view(),
+            partial: partial.view_mut(),
+            arrived: arrived.view_mut(),
+            n: n as u32,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    };
+    let expected = wrapping_sum(&context.host.words()[..n]);
+    launch(&mut partial)?;
+    let found = first_word(context, &partial)?;
+    ensure!(found == expected, "found {found}, and not {expected}");
+    context.time(|| launch(&mut partial))
+}
+
+/// One pass of step 7, whose partial sums the host fetches and adds, as in the text: by the host's clock.
+fn through_host(context: &BenchContext, n: usize) -> Result<Time> {
+    let kernel = context.kernel_named::<Step>("step_7")?;
+    let grid = Grid::new(blocks_of(context, 7, THREADS, n), THREADS as u32);
+    let mut partial = context.poisoned(4 * grid.blocks[0] as usize)?;
+    let mut sum = || {
+        let arguments = Step {
+            input: context.input.view(),
+            partial: partial.view_mut(),
+            n: n as u32,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)?;
+        Ok(wrapping_sum(&context.gpu.read_words(&partial)?))
+    };
+    let (found, expected): (u32, u32) = (sum()?, wrapping_sum(&context.host.words()[..n]));
+    ensure!(found == expected, "found {found}, and not {expected}");
+    context.host.time(|| sum().map(|_| ()))
+}
+
+/// The blocks of a step for `n` integers.
+fn blocks_of(context: &BenchContext, step: usize, threads: usize, n: usize) -> u32 {
+    let blocks = match step {
+        1..=3 => n.div_ceil(threads),
+        4..=6 => n.div_ceil(2 * threads),
+        _ => n
+            .div_ceil(8 * threads)
+            .min(8 * context.facts.multiprocessors as usize),
+    };
+    blocks as u32
+}
+
 /// Queues passes until one sum is left; returns which of the two buffers begins with it.
 fn passes(
     context: &BenchContext,
@@ -164,14 +253,8 @@ fn passes(
 ) -> Result<usize> {
     let (mut left, mut pass) = (n, 0);
     loop {
-        let blocks = match step {
-            1..=3 => left.div_ceil(threads),
-            4..=6 => left.div_ceil(2 * threads),
-            _ => left
-                .div_ceil(8 * threads)
-                .min(8 * context.facts.multiprocessors as usize),
-        };
-        let grid = Grid::new(blocks as u32, threads as u32);
+        let blocks = blocks_of(context, step, threads, left);
+        let grid = Grid::new(blocks, threads as u32);
         let (input, partial) = match pass {
             0 => (context.input.view(), first.view_mut()),
             _ if pass % 2 == 1 => (first.view(), second.view_mut()),
@@ -186,7 +269,7 @@ fn passes(
         if blocks == 1 {
             return Ok(pass % 2);
         }
-        (left, pass) = (blocks, pass + 1);
+        (left, pass) = (blocks as usize, pass + 1);
     }
 }
 

@@ -9,7 +9,9 @@ use super::launch::per_call;
 use super::table::Table;
 use crate::gpu::driver::{self, Grid};
 use crate::gpu::launch::papers::memory::ReadWords;
-use crate::gpu::launch::papers::onchip::{Banks, Chase, ChaseConstant, Constant, GlobalLanes};
+use crate::gpu::launch::papers::onchip::{
+    Banks, Chase, ChaseConstant, ChaseRegisters, ChaseTexture, Constant, GlobalLanes,
+};
 use crate::gpu::launch::papers::threads::{Fma, Work};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -58,6 +60,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             4,
             "uneven",
         ),
+        ("uneven-blocks", "unequally long, by blocks", 5, "uneven"),
     ]
     .map(|(id, name, mode, topic)| {
         Case::gpu(Table::Threads, id, name, topic, 0, move |context| {
@@ -67,6 +70,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     .into();
     cases.extend([false, true].map(|apart| side_by_side(sizes, apart)));
     cases.extend(STRIDES.map(banks));
+    cases.push(banks(0));
     cases.extend([
         table(
             "constant-same",
@@ -91,29 +95,24 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         chase("global", "device memory", "chase_l1", Ring::Input),
         chase("l2", "L2 cache", "chase_l2", Ring::Small(8192)),
         chase("l1", "L1 cache", "chase_l1", Ring::Small(4096)),
-        chase(
-            "texture",
-            "texture path",
-            "chase_texture",
-            Ring::Small(4096),
-        ),
+        chase("texture", "texture object", "", Ring::Texture),
         chase("shared", "shared memory", "chase_shared", Ring::Small(1024)),
-        chase(
-            "constant",
-            "constant memory",
-            "chase_constant",
-            Ring::Constant,
-        ),
+        chase("constant", "constant memory", "", Ring::Constant),
+        chase("local", "local memory", "chase_local", Ring::Small(1024)),
+        registers(),
     ]);
-    cases.extend(TIMES.map(|(times, kernel)| arithmetic(sizes, times, kernel)));
+    let float = TIMES.map(|(times, kernel)| arithmetic(sizes, times, kernel, "arithmetic"));
+    cases.extend(float);
+    cases.push(arithmetic(sizes, 256, "fma_double_256", "precision"));
     cases
 }
 
 /// Steps of each thread's arithmetic.
 const ROUNDS: u32 = 1024;
 
-/// What thread `t` of a block of `threads` computes: `work` in `threads.cu`, in the same words.
-fn computed(t: u32, threads: u32, mode: u32, rounds: u32) -> u32 {
+/// What thread `t` of a grid computes: `work` in `threads.cu`, in the same words.
+fn computed(t: u32, grid: Grid, mode: u32, rounds: u32) -> u32 {
+    let (threads, blocks) = (grid.threads[0], grid.blocks[0]);
     let (lane, warp, warps) = (t % 32, t % threads / 32, threads / 32);
     let other = match mode {
         1 => warp % 2 == 1,
@@ -123,6 +122,7 @@ fn computed(t: u32, threads: u32, mode: u32, rounds: u32) -> u32 {
     let mine = match mode {
         3 => 2 * rounds * lane / 31,
         4 => 2 * rounds * warp / (warps - 1),
+        5 => 2 * rounds * (t / threads) / (blocks - 1),
         _ => rounds,
     };
     (0..mine).fold(t, |x, _| {
@@ -137,10 +137,9 @@ fn computed(t: u32, threads: u32, mode: u32, rounds: u32) -> u32 {
 fn worked(context: &BenchContext, mode: u32) -> Result<Time> {
     let rounds = context.host.sizes.scaled(ROUNDS as usize) as u32;
     let grid = context.filled();
-    let threads = grid.threads[0];
-    let expected: Vec<u32> = (0..grid.blocks[0] * threads)
+    let expected: Vec<u32> = (0..grid.blocks[0] * grid.threads[0])
         .into_par_iter()
-        .map(|t| computed(t, threads, mode, rounds))
+        .map(|t| computed(t, grid, mode, rounds))
         .collect();
     let (expected, out) = (
         context.gpu.words(&expected)?,
@@ -225,7 +224,16 @@ fn all_warps(grid: Grid, lane: impl Fn(u32) -> u32) -> u32 {
 }
 
 fn banks(stride: u32) -> Case {
-    let name = format!("shared memory, {stride} words from lane to lane");
+    let (id, name) = match stride {
+        0 => (
+            "broadcast".into(),
+            "shared memory, all lanes the same word".into(),
+        ),
+        _ => (
+            format!("banks-{stride}"),
+            format!("shared memory, {stride} words from lane to lane"),
+        ),
+    };
     let work = move |context: &BenchContext| {
         let turns = context.host.sizes.scaled(TURNS as usize) as u32;
         let kernel = context.kernel::<Banks>()?;
@@ -245,14 +253,7 @@ fn banks(stride: u32) -> Case {
             context.gpu.launch_grid(&kernel, grid, arguments)
         })
     };
-    Case::gpu(
-        Table::Threads,
-        format!("banks-{stride}"),
-        name,
-        "banks",
-        0,
-        work,
-    )
+    Case::gpu(Table::Threads, id, name, "banks", 0, work)
 }
 
 /// Word `i` of the table in constant memory: `TABLE` in `onchip.cu`.
@@ -301,6 +302,8 @@ enum Ring {
     Small(usize),
     /// The table in constant memory.
     Constant,
+    /// A texture object of 64 × 64 words.
+    Texture,
 }
 
 /// The word after word `at` in a ring of `n` words, a power of two: a full cycle, since the factor
@@ -318,8 +321,11 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
     Case::gpu(Table::Threads, id, name, "latency", 0, move |context| {
         let (n, steps) = match ring {
             Ring::Input => (context.input.len() / 4, 1 << 12),
+            // A thread that fills the ring alone takes a while.
+            Ring::Small(n) if kernel == "chase_local" => (n, 1 << 16),
             Ring::Small(n) => (n, 1 << 14),
             Ring::Constant => (256, 1 << 14),
+            Ring::Texture => (64 * 64, 1 << 14),
         };
         let steps = context.host.sizes.scaled(steps);
         let words: Vec<u32> = (0..n as u32)
@@ -348,16 +354,30 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
                     unsafe { context.gpu.launch_trusting(&kernel, one, arguments) }
                 })
             }
-            _ => {
+            Ring::Texture => {
+                let kernel = context.kernel::<ChaseTexture>()?;
+                let texture = context.gpu.texture(&words, 64, 64)?;
+                Box::new(move |position| {
+                    let arguments = ChaseTexture {
+                        texture: texture.object(),
+                        steps: steps as u32,
+                        position: position.view_mut(),
+                    };
+                    // SAFETY: every word of the texture is the number of one of its words, and so is the position, 0 at first.
+                    unsafe { context.gpu.launch_trusting(&kernel, one, arguments) }
+                })
+            }
+            Ring::Input | Ring::Small(_) => {
                 let kernel = context.kernel_named::<Chase>(kernel)?;
+                let next = words.view();
                 Box::new(move |position| {
                     let arguments = Chase {
-                        next: words.view(),
+                        next,
                         steps: steps as u32,
                         position: position.view_mut(),
                     };
                     // SAFETY: every word of the ring is the number of one of its words, and so is the position, 0 at first;
-                    // the ring of `chase_shared` has 1024 words.
+                    // the rings of `chase_shared` and `chase_local` have 1024 words.
                     unsafe { context.gpu.launch_trusting(&kernel, one, arguments) }
                 })
             }
@@ -374,10 +394,45 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
     })
 }
 
+/// One thread computes from register to register: a step takes the latency of a multiply-add, its operands included.
+fn registers() -> Case {
+    let name = "one multiply-add, registers";
+    Case::gpu(
+        Table::Threads,
+        "latency-registers",
+        name,
+        "latency",
+        0,
+        |context| {
+            const FACTOR: u32 = 0x9E37_79B1;
+            let steps = context.host.sizes.scaled(1 << 14) as u32;
+            let kernel = context.kernel::<ChaseRegisters>()?;
+            let mut position = context.gpu.words(&[0u32])?;
+            let walk = |position: &mut driver::Buffer| {
+                let arguments = ChaseRegisters {
+                    factor: FACTOR,
+                    steps,
+                    position: position.view_mut(),
+                };
+                context.gpu.launch_grid(&kernel, Grid::new(1, 1), arguments)
+            };
+            let step = |at: u32, _| at.wrapping_mul(FACTOR).wrapping_add(1);
+            let expected = (0..steps).fold(0, step);
+            walk(&mut position)?;
+            context.spoilt(&mut position)?;
+            let found = context.gpu.read_words::<u32>(&position)?[0];
+            ensure!(found == expected, "computed {found}, and not {expected}");
+            let time = context.time(|| walk(&mut position))?;
+            Ok(per_call(time, f64::from(steps)))
+        },
+    )
+}
+
 /// Reads the main input, and computes for each word so many multiply-adds.
-fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str) -> Case {
-    let name = match times {
-        1 => "read, 1 multiply-add a word".into(),
+fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str, topic: &'static str) -> Case {
+    let name = match (times, topic) {
+        (1, _) => "read, 1 multiply-add a word".into(),
+        (_, "precision") => format!("read, {times} multiply-adds a word, in double precision"),
         _ => format!("read, {times} multiply-adds a word"),
     };
     let bytes = sizes.bytes as u64;
@@ -385,7 +440,7 @@ fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str) -> Case {
         Table::Threads,
         kernel.replace('_', "-"),
         name,
-        "arithmetic",
+        topic,
         bytes,
         move |context| {
             let words = context.host.words();

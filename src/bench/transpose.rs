@@ -52,7 +52,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (tag, n) in matrices(sizes) {
         for (id, name, topic, kernel, side, published) in VARIANTS {
             let (id, name) = (format!("{id}-{tag}"), format!("{name}, {n}²"));
-            let case = variant(id, &name, topic, kernel, side, side, n);
+            let square = [side, side];
+            let case = variant(id, &name, topic, kernel, square, square, n);
             cases.push(match published {
                 // The paper's times are of 1024².
                 Some((quadro, geforce)) if tag == "1024" => case
@@ -63,19 +64,28 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         }
     }
     for (tag, n) in matrices(sizes) {
+        let (id, name) = (
+            format!("async-32-{tag}"),
+            format!("tile 32 × 33, copied by cp.async, {n}²"),
+        );
+        let topic = "transpose-async";
+        cases.push(variant(id, &name, topic, "async_32", [128, 32], [32, 8], n));
+    }
+    for (tag, n) in matrices(sizes) {
         cases.extend(shapes::cases(tag, n));
     }
     cases.extend(production(sizes));
     cases
 }
 
+/// A kernel whose blocks of `threads` move x × y elements each.
 fn variant(
     id: String,
     name: &str,
     topic: &'static str,
     kernel: &'static str,
-    x: u32,
-    y: u32,
+    [x, y]: [u32; 2],
+    threads: [u32; 2],
     n: usize,
 ) -> Case {
     let bytes = 8 * (n * n) as u64;
@@ -84,7 +94,7 @@ fn variant(
         let (expected, out) = (turned(context, n)?, context.poisoned(4 * n * n)?);
         let grid = Grid {
             blocks: [side.div_ceil(x), side.div_ceil(y)],
-            threads: [x, y],
+            threads,
         };
         context.check_and_time(out, &expected, |out| {
             let arguments = Transposition {

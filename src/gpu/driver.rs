@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod event;
 mod foreign;
+mod graph;
 mod kernel;
 pub(crate) mod launch;
 mod memory;
@@ -18,6 +19,7 @@ mod pinned;
 mod residents;
 mod staging;
 mod stream;
+mod texture;
 mod waiting;
 
 pub use context::{Facts, Gpu, has_driver};

@@ -1206,6 +1206,30 @@ pub mod wide_sum {
 
 /// kernels/papers
 pub mod papers {
+    /// kernels/papers/fused.cu
+    pub mod fused {
+        use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+        arguments! {
+            /// `fused` of kernels/papers/fused.cu.
+            ///
+            /// Lengths `src[vectors * 8]`, `dst[vectors * 8]`, `state[5]`.
+            ///
+            /// Requires `grid.block == BLOCK`, `lo <= hi`.
+            ///
+            /// Trusts state, as the launches before have left it, and that the launch is cooperative.
+            trusting Fused<'a> = "papers/fused" ["fused"] &[Form::ONLY];
+            { src: View<'a>, dst: ViewMut<'a>, vectors: u64, state: ViewMut<'a>, lo: u32, hi: u32 }
+            |it, launch, list| {
+                launch.has("src", it.src.len(), it.vectors.saturating_mul(8).saturating_mul(2))?;
+                launch.has("dst", it.dst.len(), it.vectors.saturating_mul(8).saturating_mul(2))?;
+                launch.has("state", it.state.len(), 20)?;
+                launch.requires(launch.block() == 256, "grid.block == BLOCK")?;
+                launch.requires(u64::from(it.lo) <= u64::from(it.hi), "lo <= hi")?;
+            } { list.push(&it.src); list.push(&it.dst); list.push(&it.vectors); list.push(&it.state); list.push(&it.lo); list.push(&it.hi); }
+        }
+    }
+
     /// kernels/papers/launch.cu
     pub mod launch {
         use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
@@ -1398,10 +1422,10 @@ pub mod papers {
         use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
 
         arguments! {
-            /// `registers_4`, `registers_16`, `registers_64`, `spilled_4`, `spilled_16`, `spilled_64`, `spilled_256` of kernels/papers/local.cu.
+            /// `registers_4`, `registers_16`, `registers_64`, `spilled_4`, `spilled_16`, `spilled_64`, `spilled_256`, `roomy_64`, `tight_64` of kernels/papers/local.cu.
             ///
             /// Lengths `src[N * threads]`, `dst[threads]`.
-            checked Local<'a> = "papers/local" ["registers_4", "registers_16", "registers_64", "spilled_4", "spilled_16", "spilled_64", "spilled_256"] &[Form::ONLY];
+            checked Local<'a> = "papers/local" ["registers_4", "registers_16", "registers_64", "spilled_4", "spilled_16", "spilled_64", "spilled_256", "roomy_64", "tight_64"] &[Form::ONLY];
             { src: View<'a>, dst: ViewMut<'a>, threads: u64 }
             |it, launch, list| {
                 launch.has("src", it.src.len(), launch.number().saturating_mul(it.threads).saturating_mul(4))?;
@@ -1415,10 +1439,10 @@ pub mod papers {
         use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
 
         arguments! {
-            /// `read` of kernels/papers/memory.cu.
+            /// `read`, `read_last` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[pieces * piece]`, `sums[grid.threads]`.
-            checked Read<'a> = "papers/memory" ["read"] &[Form::ONLY];
+            checked Read<'a> = "papers/memory" ["read", "read_last"] &[Form::ONLY];
             { data: View<'a>, pieces: u32, piece: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1479,10 +1503,10 @@ pub mod papers {
         }
 
         arguments! {
-            /// `read_words` of kernels/papers/memory.cu.
+            /// `read_words`, `read_permuted` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[n]`, `sums[grid.threads]`.
-            checked ReadWords<'a> = "papers/memory" ["read_words"] &[Form::ONLY];
+            checked ReadWords<'a> = "papers/memory" ["read_words", "read_permuted"] &[Form::ONLY];
             { data: View<'a>, n: u64, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.n.saturating_mul(4))?;
@@ -1524,6 +1548,44 @@ pub mod papers {
                 launch.has("dst", it.dst.len(), it.n.saturating_mul(16))?;
             } { list.push(&it.dst); list.push(&it.n); list.push(&it.word); }
         }
+
+        arguments! {
+            /// `copy_by_2`, `copy_by_4`, `copy_by_8`, `copy_by_16` of kernels/papers/memory.cu.
+            ///
+            /// Lengths `src[n]`, `dst[n]`.
+            checked CopyBy<'a> = "papers/memory" ["copy_by_2", "copy_by_4", "copy_by_8", "copy_by_16"] &[Form::ONLY];
+            { src: View<'a>, dst: ViewMut<'a>, n: u64 }
+            |it, launch, list| {
+                launch.has("src", it.src.len(), it.n.saturating_mul(16))?;
+                launch.has("dst", it.dst.len(), it.n.saturating_mul(16))?;
+            } { list.push(&it.src); list.push(&it.dst); list.push(&it.n); }
+        }
+
+        arguments! {
+            /// `read_on` of kernels/papers/memory.cu.
+            ///
+            /// Lengths `data[n]`, `next[1]`, `sums[grid.threads]`.
+            checked ReadOn<'a> = "papers/memory" ["read_on"] &[Form::ONLY];
+            { data: View<'a>, n: u64, most: u32, next: ViewMut<'a>, sums: ViewMut<'a> }
+            |it, launch, list| {
+                launch.has("data", it.data.len(), it.n.saturating_mul(16))?;
+                launch.has("next", it.next.len(), 4)?;
+                launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
+            } { list.push(&it.data); list.push(&it.n); list.push(&it.most); list.push(&it.next); list.push(&it.sums); }
+        }
+
+        arguments! {
+            /// `read_texture` of kernels/papers/memory.cu.
+            ///
+            /// Lengths `sums[grid.threads]`.
+            ///
+            /// Trusts texture, a texture object of width × height words.
+            trusting ReadTexture<'a> = "papers/memory" ["read_texture"] &[Form::ONLY];
+            { texture: u64, width: u32, height: u32, sums: ViewMut<'a> }
+            |it, launch, list| {
+                launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
+            } { list.push(&it.texture); list.push(&it.width); list.push(&it.height); list.push(&it.sums); }
+        }
     }
 
     /// kernels/papers/minmax.cu
@@ -1551,10 +1613,10 @@ pub mod papers {
         use crate::gpu::driver::launch::{arguments, Form, ViewMut};
 
         arguments! {
-            /// `truncating`, `rounding`, `half_up`, `half_up_double` of kernels/papers/normalize.cu.
+            /// `truncating`, `rounding`, `half_up`, `half_up_double`, `nearest_even`, `magic` of kernels/papers/normalize.cu.
             ///
             /// Lengths `data[pieces * piece]`.
-            checked Change<'a> = "papers/normalize" ["truncating", "rounding", "half_up", "half_up_double"] &[Form::ONLY];
+            checked Change<'a> = "papers/normalize" ["truncating", "rounding", "half_up", "half_up_double", "nearest_even", "magic"] &[Form::ONLY];
             { data: ViewMut<'a>, pieces: u32, piece: u32, sub: f32, factor: f32 }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1615,16 +1677,40 @@ pub mod papers {
         }
 
         arguments! {
-            /// `chase_l2`, `chase_l1`, `chase_texture`, `chase_shared` of kernels/papers/onchip.cu.
+            /// `chase_l2`, `chase_l1`, `chase_shared`, `chase_local` of kernels/papers/onchip.cu.
             ///
             /// Lengths `next[..]`, `position[1]`.
             ///
-            /// Trusts next and position, whose words are numbers of words of next; chase_shared reads the first RING of them.
-            trusting Chase<'a> = "papers/onchip" ["chase_l2", "chase_l1", "chase_texture", "chase_shared"] &[Form::ONLY];
+            /// Trusts next and position, whose words are numbers of words of next; chase_shared and chase_local read the first RING of them.
+            trusting Chase<'a> = "papers/onchip" ["chase_l2", "chase_l1", "chase_shared", "chase_local"] &[Form::ONLY];
             { next: View<'a>, steps: u32, position: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("position", it.position.len(), 4)?;
             } { list.push(&it.next); list.push(&it.steps); list.push(&it.position); }
+        }
+
+        arguments! {
+            /// `chase_texture` of kernels/papers/onchip.cu.
+            ///
+            /// Lengths `position[1]`.
+            ///
+            /// Trusts texture and position: a texture object with rows of 64 words, which are numbers of its words, as is the position.
+            trusting ChaseTexture<'a> = "papers/onchip" ["chase_texture"] &[Form::ONLY];
+            { texture: u64, steps: u32, position: ViewMut<'a> }
+            |it, launch, list| {
+                launch.has("position", it.position.len(), 4)?;
+            } { list.push(&it.texture); list.push(&it.steps); list.push(&it.position); }
+        }
+
+        arguments! {
+            /// `chase_registers` of kernels/papers/onchip.cu.
+            ///
+            /// Lengths `position[1]`.
+            checked ChaseRegisters<'a> = "papers/onchip" ["chase_registers"] &[Form::ONLY];
+            { factor: u32, steps: u32, position: ViewMut<'a> }
+            |it, launch, list| {
+                launch.has("position", it.position.len(), 4)?;
+            } { list.push(&it.factor); list.push(&it.steps); list.push(&it.position); }
         }
 
         arguments! {
@@ -1646,18 +1732,34 @@ pub mod papers {
         use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
 
         arguments! {
-            /// `step_1`, `step_2`, `step_3`, `step_4`, `step_5`, `step_6`, `step_6_32`, `step_6_64`, `step_6_128`, `step_6_512`, `step_6_1024`, `step_7` of kernels/papers/reduce.cu.
+            /// `step_1`, `step_2`, `step_3`, `step_4`, `step_5`, `step_6`, `step_6_32`, `step_6_64`, `step_6_128`, `step_6_512`, `step_6_1024`, `step_7`, `step_8`, `step_9`, `step_10` of kernels/papers/reduce.cu.
             ///
             /// Lengths `in[n]`, `partial[grid.blocks]`.
             ///
             /// Requires `grid.block <= 1024`.
-            checked Step<'a> = "papers/reduce" ["step_1", "step_2", "step_3", "step_4", "step_5", "step_6", "step_6_32", "step_6_64", "step_6_128", "step_6_512", "step_6_1024", "step_7"] &[Form::ONLY];
+            checked Step<'a> = "papers/reduce" ["step_1", "step_2", "step_3", "step_4", "step_5", "step_6", "step_6_32", "step_6_64", "step_6_128", "step_6_512", "step_6_1024", "step_7", "step_8", "step_9", "step_10"] &[Form::ONLY];
             { input: View<'a>, partial: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("in", it.input.len(), u64::from(it.n).saturating_mul(4))?;
                 launch.has("partial", it.partial.len(), launch.blocks().saturating_mul(4))?;
                 launch.requires(launch.block() <= 1024, "grid.block <= 1024")?;
             } { list.push(&it.input); list.push(&it.partial); list.push(&it.n); }
+        }
+
+        arguments! {
+            /// `step_11`, `step_12` of kernels/papers/reduce.cu.
+            ///
+            /// Lengths `in[n]`, `partial[grid.blocks]`, `arrived[1]`.
+            ///
+            /// Requires `grid.block == THREADS`.
+            checked Folded<'a> = "papers/reduce" ["step_11", "step_12"] &[Form::ONLY];
+            { input: View<'a>, partial: ViewMut<'a>, arrived: ViewMut<'a>, n: u32 }
+            |it, launch, list| {
+                launch.has("in", it.input.len(), u64::from(it.n).saturating_mul(4))?;
+                launch.has("partial", it.partial.len(), launch.blocks().saturating_mul(4))?;
+                launch.has("arrived", it.arrived.len(), 4)?;
+                launch.requires(launch.block() == 256, "grid.block == THREADS")?;
+            } { list.push(&it.input); list.push(&it.partial); list.push(&it.arrived); list.push(&it.n); }
         }
     }
 
@@ -1677,10 +1779,10 @@ pub mod papers {
         }
 
         arguments! {
-            /// `fma_1`, `fma_2`, `fma_4`, `fma_8`, `fma_16`, `fma_32`, `fma_64`, `fma_128`, `fma_256` of kernels/papers/threads.cu.
+            /// `fma_1`, `fma_2`, `fma_4`, `fma_8`, `fma_16`, `fma_32`, `fma_64`, `fma_128`, `fma_256`, `fma_double_256` of kernels/papers/threads.cu.
             ///
             /// Lengths `data[n]`, `sums[grid.threads]`.
-            checked Fma<'a> = "papers/threads" ["fma_1", "fma_2", "fma_4", "fma_8", "fma_16", "fma_32", "fma_64", "fma_128", "fma_256"] &[Form::ONLY];
+            checked Fma<'a> = "papers/threads" ["fma_1", "fma_2", "fma_4", "fma_8", "fma_16", "fma_32", "fma_64", "fma_128", "fma_256", "fma_double_256"] &[Form::ONLY];
             { data: View<'a>, n: u64, a: f32, b: f32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.n.saturating_mul(16))?;
@@ -1694,10 +1796,10 @@ pub mod papers {
         use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
 
         arguments! {
-            /// `naive`, `mirrored`, `tile_16`, `tile_32`, `padded_16`, `padded_32` of kernels/papers/transpose.cu.
+            /// `naive`, `mirrored`, `tile_16`, `tile_32`, `padded_16`, `padded_32`, `async_32` of kernels/papers/transpose.cu.
             ///
             /// Lengths `a[n * n]`, `b[n * n]`.
-            checked Transposition<'a> = "papers/transpose" ["naive", "mirrored", "tile_16", "tile_32", "padded_16", "padded_32"] &[Form::ONLY];
+            checked Transposition<'a> = "papers/transpose" ["naive", "mirrored", "tile_16", "tile_32", "padded_16", "padded_32", "async_32"] &[Form::ONLY];
             { a: View<'a>, b: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("a", it.a.len(), u64::from(it.n).saturating_mul(u64::from(it.n)).saturating_mul(4))?;

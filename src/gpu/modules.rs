@@ -144,6 +144,7 @@ pub fn embedded_targets() -> String {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::collections::HashMap;
 
     /// The generation that a cubin is for, of the flags in its ELF header: their low byte, and the one above it since the
     /// eighth version of the layout, which begins with Blackwell.
@@ -236,5 +237,59 @@ mod tests {
         assert_eq!(offered((8, 7), "normalize", "u16_c1"), [false, true]);
         assert_eq!(offered((7, 5), "normalize", "u16_c1"), [true]);
         assert_eq!(offered((9, 0), "papers/launch", ""), [true]);
+    }
+
+    /// How often an instruction begins so in each kernel of a paper's file, as compiled for a generation.
+    fn counted(file: &str, generation: u32, instruction: &str) -> HashMap<String, usize> {
+        let module = EMBEDDED.iter().find(|module| module.name == file);
+        let ptx = for_generation(module.expect(file).ptx, generation).expect("PTX");
+        let text = String::from_utf8(inflated(ptx).expect("gzip")).expect("text");
+        let entries = text.split(".visible .entry ").skip(1);
+        entries
+            .map(|entry| {
+                let name = entry.split('(').next().expect("a name");
+                let begins = |line: &&str| {
+                    // After a predicate, as in `@%p1 bra`.
+                    let line = line.trim_start();
+                    let code = line.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+                    code.map_or(line, |(_, code)| code)
+                        .trim_start()
+                        .starts_with(instruction)
+                };
+                (name.into(), entry.lines().filter(begins).count())
+            })
+            .collect()
+    }
+
+    /// The compiler made a selection of the innermost condition, kept values in registers, and so on: the experiment was gone.
+    #[test]
+    fn the_compiler_optimized_experiments_away() {
+        for generation in PTX {
+            let count = |file: &str, kernel: &str, instruction: &str| {
+                let counts = counted(&format!("papers/{file}"), generation, instruction);
+                *counts.get(kernel).unwrap_or_else(|| panic!("no {kernel}"))
+            };
+            let branches = [
+                "serial", "nested_1", "nested_2", "nested_3", "nested_4", "nested_8",
+            ];
+            let branches = branches.map(|kernel| count("minmax", kernel, "bra"));
+            assert!(branches.is_sorted_by(|a, b| a < b), "{branches:?}");
+            let selections = ["serial", "nested_1", "nested_8"];
+            let selections = selections.map(|kernel| count("minmax", kernel, "selp"));
+            assert_eq!(selections, [selections[0]; 3]);
+            // Before the barrier, each element is compared with values in shared memory.
+            assert!(count("minmax", "serial", "ld.volatile.shared") > 2);
+            assert_eq!(count("minmax", "warp", "ld.volatile.shared"), 0);
+            assert!(count("local", "spilled_16", "ld.local") > 0);
+            assert_eq!(count("local", "registers_16", "ld.local"), 0);
+            assert!(count("onchip", "chase_local", "ld.local") > 0);
+            assert!(count("onchip", "chase_texture", "{ .reg .u32 g, b, a; tex.2d") > 0);
+            assert_eq!(count("memory", "copy_by_2", "ld.global.u16"), 1);
+            assert_eq!(count("memory", "copy_by_16", "ld.global.v4.u32"), 1);
+            let newer = usize::from(generation >= 90);
+            assert_eq!(count("reduce", "step_10", "redux.sync").min(1), newer);
+            assert_eq!(count("reduce", "step_12", "cp.async.bulk").min(1), newer);
+            assert_eq!(count("transpose", "async_32", "cp.async.ca").min(1), newer);
+        }
     }
 }

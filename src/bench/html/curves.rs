@@ -73,6 +73,12 @@ const CURVES: &[Curve] = &[
     curve(Table::Memory, "Rate against the number of blocks", "blocks of 256 threads", "GB/s", &[
         Series("read, 16 bytes a thread", "memory/blocks-", "", Y::Rate, 1.0),
     ]),
+    curve(Table::Memory, "Rate against the number of multiprocessors", "multiprocessors that read", "GB/s", &[
+        Series("read, 16 bytes a thread", "memory/multiprocessors-", "", Y::Rate, 1.0),
+    ]),
+    curve(Table::Memory, "Rate against the width of accesses, one loop", "bytes of an access", "GB/s", &[
+        Series("copy", "memory/copy-by-", "", Y::Rate, 1.0),
+    ]),
     curve(Table::Memory, "A warp's 32 words out of several lines", "lines of 128 bytes", "GB/s of useful bytes", &[
         Series("kept in the L1", "memory/scattered-l1-", "", Y::Rate, 1.0),
         Series("past the L1", "memory/scattered-l2-", "", Y::Rate, 1.0),
@@ -87,9 +93,11 @@ const CURVES: &[Curve] = &[
     curve(Table::Minmax, "Minimum and maximum after nested conditionals", "depth", "µs", &[
         Series("GPU filled", "minmax/nested-", "-filled", Y::Micros, 1.0),
     ]),
-    curve(Table::Reduce, "Seven steps to a sum", "step", "GB/s", &[
+    curve(Table::Reduce, "Seven steps to a sum, and five more", "step", "GB/s", &[
         Series("here, 2²⁶ integers", "reduce/step-", "", Y::Rate, 1.0),
         Series("here, 2²² integers", "reduce/step-", "-paper", Y::Rate, 1.0),
+        Series("more steps, 2²⁶ integers", "reduce/further-", "", Y::Rate, 1.0),
+        Series("more steps, 2²² integers", "reduce/further-", "-paper", Y::Rate, 1.0),
         Series("published, 2²² integers, G80", "reduce/step-", "-paper", Y::Published, 1.0),
     ]),
     curve(Table::Reduce, "Step 6 by size of block", "threads of a block", "GB/s", &[
@@ -102,6 +110,7 @@ const CURVES: &[Curve] = &[
         Series("minmax", "production/minmax-", "", Y::Rate, 1.0),
         Series("sum", "production/sum-", "", Y::Rate, 1.0),
         Series("normalize", "production/normalize-", "", Y::Rate, 1.0),
+        Series("normalize in one launch", "production/fused-", "", Y::Rate, 1.0),
     ]),
 ];
 

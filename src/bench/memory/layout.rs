@@ -14,6 +14,7 @@ pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
     let count = sizes.bytes / 4 / 128;
     let name = match pitch {
         WIDTH => "rows of 480 bytes, unpadded",
+        121 => "rows of 480 bytes, 484 from row to row",
         _ => "rows of 480 bytes, padded to 512",
     };
     Case::gpu(

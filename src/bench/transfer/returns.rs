@@ -122,8 +122,8 @@ fn on_idle_stream(kib: usize, landed: bool) -> Case {
 
 fn uploaded_on_idle_stream(context: &BenchContext, len: usize, landed: bool) -> Result<Measured> {
     let gpu = Gpu::open(context.ordinal)?.on_default_stream();
-    let source = pattern(context.host, MIB)?;
-    let source = &source[..len];
+    let mut source = pattern(context.host, MIB)?;
+    let source = &mut source[..len];
     let mut to = gpu.alloc(len)?;
     let mut seconds = Vec::new();
     let mut early = 0;
@@ -145,15 +145,21 @@ fn uploaded_on_idle_stream(context: &BenchContext, len: usize, landed: bool) -> 
         }
         seconds.push(time);
     }
+    // The source is overwritten as soon as the call returns.
+    let sent = source.to_vec();
+    gpu.fill(&mut to, POISON)?;
+    gpu.wait()?;
+    gpu.send_waiting(source, &mut to)?;
+    source.fill(POISON);
     ensure!(
-        gpu.read_words::<u8>(&to)?[..] == source[..],
+        gpu.read_words::<u8>(&to)?[..] == sent[..],
         "other bytes arrived"
     );
     let calls = seconds.len();
     Ok(Measured {
         time: Time::from_seconds(seconds),
         remark: Some(format!(
-            "{early} of {calls} calls returned before the data had landed"
+            "{early} of {calls} calls returned before the data had landed; the source may be overwritten then"
         )),
     })
 }

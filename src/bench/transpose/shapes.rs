@@ -38,7 +38,7 @@ pub(super) fn cases(tag: &'static str, n: usize) -> Vec<Case> {
                 format!("{id}-{tag}-{x}x{y}"),
                 format!("{name}, block {x} × {y}, {n}²"),
             );
-            let case = variant(id, &name, topic, kernel, x, y, n);
+            let case = variant(id, &name, topic, kernel, [x, y], [x, y], n);
             cases.push(case);
         }
     }

@@ -194,6 +194,34 @@ impl Gpu {
         grid: Grid,
         arguments: A,
     ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.queue(kernel, grid, arguments, false) }
+    }
+
+    /// As `launch_trusting`, of a kernel whose blocks wait for each other: the driver refuses a grid that does not fit on the GPU at once.
+    ///
+    /// # Safety
+    /// As `launch_trusting`.
+    ///
+    /// # Errors
+    /// As `launch`.
+    pub(crate) unsafe fn launch_cooperative<A: Arguments>(
+        &self,
+        kernel: &Kernel<A>,
+        grid: Grid,
+        arguments: A,
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.queue(kernel, grid, arguments, true) }
+    }
+
+    unsafe fn queue<A: Arguments>(
+        &self,
+        kernel: &Kernel<A>,
+        grid: Grid,
+        arguments: A,
+        cooperative: bool,
+    ) -> Result<()> {
         let Kernel { raw, form, .. } = kernel;
         arguments.check(&Launch {
             kernel: raw.name,
@@ -209,7 +237,13 @@ impl Gpu {
         };
         // SAFETY: the arguments are the kernel's, and it stays inside their memory, which outlives its run: see the top of
         // this file.
-        unsafe { list.0.launch(config) }.map_err(|error| anyhow!("{}", description(&error)))?;
+        let launched = unsafe {
+            match cooperative {
+                true => list.0.launch_cooperative(config),
+                false => list.0.launch(config),
+            }
+        };
+        launched.map_err(|error| anyhow!("{}", description(&error)))?;
         Ok(())
     }
 }
