@@ -267,7 +267,7 @@ mod tests {
         for generation in PTX {
             let count = |file: &str, kernel: &str, instruction: &str| {
                 let counts = counted(&format!("papers/{file}"), generation, instruction);
-                *counts.get(kernel).unwrap_or_else(|| panic!("no {kernel}"))
+                counts.get(kernel).copied().expect(kernel)
             };
             let branches = [
                 "serial", "nested_1", "nested_2", "nested_3", "nested_4", "nested_8",
