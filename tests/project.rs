@@ -147,9 +147,43 @@ fn the_cpu_gives_what_the_definition_says() {
                 images[0].shape()
             );
             cases += 1;
+            if matches!(project.how, Projection::Min | Projection::Max) {
+                assert!(at_once(project, images, values.signed) == expected);
+                cases += 1;
+            }
         }
     });
-    assert_eq!(cases, SERIES * 7);
+    assert_eq!(cases, SERIES * 9);
+}
+
+/// On the CPU, from all images at once.
+fn at_once(project: Project, images: &[Image], signed: bool) -> Image {
+    let shape = images[0].shape();
+    let samples: Vec<&Samples> = images.iter().map(Image::samples).collect();
+    let timeline = &mut Timeline::default();
+    let samples = project_columns(&project, shape, signed, 0, &samples, timeline);
+    Image::new(project.output(shape), samples.unwrap())
+}
+
+/// Numbers of images on both sides of the largest that is sorted, and of every power of two below it.
+#[test]
+fn medians_of_many_images() {
+    let median = Project::plain(Projection::Median);
+    for count in (1..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
+        for (depth, width) in [(Depth::Eight, 65), (Depth::Sixteen, 131)] {
+            let shape = Shape::checked(width, 1, 1, depth).unwrap();
+            let images = series(count, shape, Kind::Noise);
+            let expected = median.naive(
+                &images,
+                Values {
+                    depth,
+                    signed: false,
+                },
+            );
+            let found = at_once(median, &images, false);
+            assert!(found == expected.unwrap(), "{count} images of {shape}");
+        }
+    }
 }
 
 #[test]

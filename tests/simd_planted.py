@@ -75,6 +75,11 @@ PLANTED = {
     "median": (
         "the rank is one too high",
         [("src/ops/project/median.rs", "if below[i] <= rank {", "if below[i] <= rank + u16::from(IF) {")],
+        "project::medians_of_many_images",
+    ),
+    "sorting": (
+        "a comparison is left out",
+        [("src/ops/project/median.rs", "if first & p == r {", "if first & p == r && !(IF && p == 1 && first == 0) {")],
         "project::three_by_two_by_hand",
     ),
     "calibrate": (

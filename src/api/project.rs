@@ -17,6 +17,7 @@ use crate::ops::project::{
 use crate::ops::wide::make_finite;
 use crate::timing::Timeline;
 use anyhow::{Context, ensure};
+use std::borrow::Cow;
 use std::path::Path;
 
 pub use crate::ops::project::Projection;
@@ -279,15 +280,19 @@ fn computed(
         None => devices.choose(&work, &mut timeline)?,
     };
     let on_gpu = |error: anyhow::Error| devices.unusable_if_lost(error.context(Failed));
-    if at_once {
+    // The CPU finds extremes without an accumulator, which would take memory of its own.
+    let extremes = matches!(options.how, Projection::Min | Projection::Max);
+    if at_once || gpu.is_none() && extremes && options.to.is_none() {
         let samples = images.iter().map(|image| {
-            let mut samples = image.page().image.samples().clone();
-            if let Samples::U32(samples) = &mut samples {
+            let mut samples = Cow::Borrowed(image.page().image.samples());
+            if let Samples::U32(_) = &*samples
+                && let Samples::U32(samples) = samples.to_mut()
+            {
                 make_finite(samples, options.nan)?;
             }
             Ok(samples)
         });
-        let samples = samples.collect::<anyhow::Result<Vec<Samples>>>()?;
+        let samples = samples.collect::<anyhow::Result<Vec<Cow<Samples>>>>()?;
         let projected = match gpu {
             Some(gpu) => median_on_gpu(&samples, gpu, &mut timeline).map_err(on_gpu)?,
             None => {

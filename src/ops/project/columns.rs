@@ -2,7 +2,7 @@
 
 use super::clipped::{clip, clip_reals};
 use super::float::{Whole, check_finite, sample};
-use super::median::{check_images, middles};
+use super::median::{check_images, middles, sort};
 use super::{Project, Projection, WIDTH, is_alpha};
 use crate::image::number::from_key;
 use crate::image::simd::per_level;
@@ -13,6 +13,7 @@ use crate::ops::quotient::{floored, sample as whole_sample};
 use crate::timing::Timeline;
 use anyhow::Result;
 use rayon::prelude::*;
+use std::borrow::Borrow;
 
 /// The projection of the samples of all images, in their order. Each of `images` has the same range of the samples of an
 /// image of this shape, from index `first` on.
@@ -24,7 +25,7 @@ pub fn project_columns(
     shape: Shape,
     signed: bool,
     first: usize,
-    images: &[Samples],
+    images: &[impl Borrow<Samples>],
     timeline: &mut Timeline,
 ) -> Result<Samples> {
     let (depth, len) = check_images(images)?;
@@ -41,13 +42,14 @@ pub fn project_columns(
         first,
     };
     let bytes = (images.len() * len * depth.bytes()) as u64;
+    let images: Vec<&Samples> = images.iter().map(Borrow::borrow).collect();
     timeline.host(project.how.name(), bytes, || match &mut out {
-        Samples::U8(out) => columns.rounded(&bytes_of_each(images), out),
-        Samples::U16(out) => columns.rounded(&words_of_each(images), out),
-        Samples::U32(out) => match &images[0] {
-            Samples::U8(_) => columns.exact(&bytes_of_each(images), out),
-            Samples::U16(_) => columns.exact(&words_of_each(images), out),
-            _ => columns.real(&keys_of_each(images), out),
+        Samples::U8(out) => columns.rounded(&bytes_of_each(&images), out),
+        Samples::U16(out) => columns.rounded(&words_of_each(&images), out),
+        Samples::U32(out) => match images[0] {
+            Samples::U8(_) => columns.exact(&bytes_of_each(&images), out),
+            Samples::U16(_) => columns.exact(&words_of_each(&images), out),
+            _ => columns.real(&keys_of_each(&images), out),
         },
         Samples::U64(_) => never_wide!(),
     });
@@ -70,15 +72,17 @@ struct Columns<'a> {
 impl Columns<'_> {
     /// Whole numbers, rounded to whole numbers.
     fn rounded<T: Sample>(&self, images: &[&[T]], out: &mut [T]) {
-        match self.project.sigma {
-            Some(sigma) => for_each_block(images, out, |_, stack| {
+        match (self.project.how, self.project.sigma) {
+            (_, Some(sigma)) => for_each_block(images, out, |_, stack| {
                 let kept = clip(stack, sigma);
                 std::array::from_fn(|i| {
                     let (sum, count) = (f64::from(kept.sum[i]), f64::from(kept.count[i]));
                     whole_sample(floored(2.0 * sum + count, 2.0 * count))
                 })
             }),
-            None => for_each_block(images, out, |_, stack| {
+            (Projection::Min, None) => for_each_block(images, out, |_, stack| least(stack)),
+            (Projection::Max, None) => for_each_block(images, out, |_, stack| greatest(stack)),
+            (_, None) => for_each_block(images, out, |_, stack| {
                 middles(stack).map(|[low, high]| {
                     let sum = u32::from(low.value()) + u32::from(high.value());
                     T::from_value(sum.div_ceil(2) as u16)
@@ -129,28 +133,26 @@ impl Columns<'_> {
                     }
                 })
             }),
-            (Projection::Min, None) => {
-                for_each_block(images, out, |_, stack| folded(stack, |a, b| a.min(b)))
-            }
-            (Projection::Max, None) => {
-                for_each_block(images, out, |_, stack| folded(stack, |a, b| a.max(b)))
-            }
+            (Projection::Min, None) => for_each_block(images, out, |_, stack| least(stack)),
+            (Projection::Max, None) => for_each_block(images, out, |_, stack| greatest(stack)),
             (Projection::Median, None) => for_each_block(images, out, |_, stack| {
+                sort(stack);
+                let middle = [(stack.len() - 1) / 2, stack.len() / 2].map(|rank| stack[rank]);
                 std::array::from_fn(|i| {
-                    let mut column: Vec<u32> = stack.iter().map(|row| row[i]).collect();
-                    sample(middle(&mut column))
+                    let [low, high] = middle.map(|keys| f64::from(from_key(keys[i])));
+                    sample((low + high) / 2.0)
                 })
             }),
         }
     }
 }
 
-/// Projects the samples of all images in blocks, on all cores. `project` receives the index of a block's first sample, and the
-/// samples of each image; what it returns beyond the end of the range does not count.
+/// Projects the samples of all images in blocks, on all cores. `project` receives the index of a block's first sample, and a copy
+/// of the samples of each image; what it returns beyond the end of the range does not count.
 pub(super) fn for_each_block<T, R>(
     images: &[&[T]],
     out: &mut [R],
-    project: impl Fn(usize, &[[T; WIDTH]]) -> [R; WIDTH] + Sync,
+    project: impl Fn(usize, &mut [[T; WIDTH]]) -> [R; WIDTH] + Sync,
 ) where
     T: bytemuck::Pod + Send + Sync,
     R: Copy + Send,
@@ -182,29 +184,35 @@ per_level! {
     }
 }
 
-fn folded(stack: &[[u32; WIDTH]], fold: impl Fn(u32, u32) -> u32) -> [u32; WIDTH] {
-    let mut known = stack[0];
-    for row in &stack[1..] {
-        for i in 0..WIDTH {
-            known[i] = fold(known[i], row[i]);
+per_level! {
+    highest Avx512;
+
+    fn least[T: Ord + Copy](stack: &[[T; WIDTH]]) -> [T; WIDTH] {
+        let mut least = stack[0];
+        for row in &stack[1..] {
+            for i in 0..WIDTH {
+                least[i] = least[i].min(row[i]);
+            }
         }
+        least
     }
-    known
 }
 
-/// The median of numbers as keys.
-fn middle(column: &mut [u32]) -> f64 {
-    let count = column.len();
-    let (_, &mut low, above) = column.select_nth_unstable((count - 1) / 2);
-    let high = if count % 2 == 1 {
-        low
-    } else {
-        above.iter().copied().min().unwrap_or(low)
-    };
-    (f64::from(from_key(low)) + f64::from(from_key(high))) / 2.0
+per_level! {
+    highest Avx512;
+
+    fn greatest[T: Ord + Copy](stack: &[[T; WIDTH]]) -> [T; WIDTH] {
+        let mut greatest = stack[0];
+        for row in &stack[1..] {
+            for i in 0..WIDTH {
+                greatest[i] = greatest[i].max(row[i]);
+            }
+        }
+        greatest
+    }
 }
 
-fn bytes_of_each(images: &[Samples]) -> Vec<&[u8]> {
+fn bytes_of_each<'s>(images: &[&'s Samples]) -> Vec<&'s [u8]> {
     let bytes = images.iter().map(|image| match image {
         Samples::U8(samples) => &samples[..],
         _ => &[],
@@ -212,7 +220,7 @@ fn bytes_of_each(images: &[Samples]) -> Vec<&[u8]> {
     bytes.collect()
 }
 
-fn words_of_each(images: &[Samples]) -> Vec<&[u16]> {
+fn words_of_each<'s>(images: &[&'s Samples]) -> Vec<&'s [u16]> {
     let words = images.iter().map(|image| match image {
         Samples::U16(samples) => &samples[..],
         _ => &[],
@@ -220,7 +228,7 @@ fn words_of_each(images: &[Samples]) -> Vec<&[u16]> {
     words.collect()
 }
 
-fn keys_of_each(images: &[Samples]) -> Vec<&[u32]> {
+fn keys_of_each<'s>(images: &[&'s Samples]) -> Vec<&'s [u32]> {
     let keys = images.iter().map(|image| match image {
         Samples::U32(samples) => &samples[..],
         _ => &[],
