@@ -10,8 +10,8 @@ use super::options::Files;
 use super::shard::Shard;
 use super::{output_paths, watch};
 use crate::engine::options::Common;
-use crate::formats::{Format, Reading, format};
-use crate::os::name::Shown;
+use crate::formats::{Format, format};
+use crate::os::name::{Shown, in_shell};
 use crate::os::system;
 use crate::os::{StoreRun, StoreTask, is_folder_of_files, is_store_name, same_file};
 use anyhow::{Context, Result, bail, ensure};
@@ -39,7 +39,8 @@ impl Conversion {
     ///
     /// # Errors
     /// Wrong usage: names the argument and its fault.
-    pub fn from_arguments(files: &Files, reading: &Reading) -> Result<Conversion> {
+    pub fn from_arguments(files: &Files, common: &Common) -> Result<Conversion> {
+        let reading = &common.reading;
         let (output, inputs) = match &files.output {
             Some(output) => (output, files.paths.as_slice()),
             None => files.paths.split_last().context("no output given")?,
@@ -47,8 +48,11 @@ impl Conversion {
         let list = &files.batch.selection.files_from;
         ensure!(
             !inputs.is_empty() || list.is_some(),
-            "expected an input and an output, got only {}: the output comes last",
-            output.shown()
+            "expected an input and an output, got only {}: the output comes last, e.g. {}",
+            output.shown(),
+            common
+                .typed
+                .with_files(&[output, &output_beside(output, files)])
         );
         let numbered = files.name.as_ref().is_some_and(Pattern::has_page);
         ensure!(
@@ -157,6 +161,23 @@ fn store_task(naming: &Naming, selection: &Selection) -> Option<StoreTask> {
     }
 }
 
+/// A name for the result of this input, for a hint: `out.tif` for `in.tif`, and the folder `out/` for a folder.
+fn output_beside(input: &Path, files: &Files) -> PathBuf {
+    let format = files.format.or(files.format_in_folders);
+    let written = format::of_extension(input)
+        .ok()
+        .filter(|it| it.is_written());
+    if is_folder_of_files(input) {
+        return "out/".into();
+    }
+    let extension = match (format, written) {
+        (Some(format), _) => format.extensions[0],
+        (None, Some(format)) => format.extensions[0],
+        (None, None) => "png",
+    };
+    Path::new("out").with_extension(extension)
+}
+
 /// Whether the output is one image or a folder of images, which need not exist yet.
 fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     if files.stack {
@@ -193,12 +214,12 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         );
         ensure!(
             !is_file,
-            "{why}, but {shown} is a file: give an output folder last"
+            "{why}, but {shown} is a file: give an output folder last, e.g. out/"
         );
         ensure!(
             named_folder || named_format.is_err(),
-            "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}/",
-            output.with_extension("").shown()
+            "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}",
+            in_shell(&output.with_extension("").join(""))
         );
     } else if !is_folder {
         let asked = files.format.is_some() || is_file;

@@ -213,7 +213,7 @@ pub fn process(
         reading: options.reading.reading,
         typed: TypedCommand::default(),
     };
-    let asked = Conversion::from_arguments(&files, &common.reading).map_err(Error::new)?;
+    let asked = Conversion::from_arguments(&files, &common).map_err(Error::new)?;
     let ops = operations.list();
     let job = Job::new(&ops, false, false, &files, &common).map_err(Error::new)?;
     let format = asked.format.or_else(|| asked.naming.format());

@@ -2,11 +2,11 @@
 
 use crate::formats;
 use crate::gpu::Choice;
-use crate::os::console;
+use crate::os::{console, name};
 use crate::timing::{Report, page};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The options of every verb that processes images.
@@ -40,6 +40,20 @@ pub struct TypedCommand {
     pub verb: String,
     /// The other words, with `=` between an option and its value; `None` if one of them is not UTF-8.
     pub options: Option<Vec<String>>,
+}
+
+impl TypedCommand {
+    /// The command with these files, to paste into a shell.
+    pub fn with_files<P: AsRef<Path>>(&self, files: &[P]) -> String {
+        let mut words = vec!["gpuimg".to_string(), name::as_word(Path::new(&self.verb))];
+        let options = self.options.iter().flatten().map(Path::new);
+        words.extend(options.map(|option| match option.to_str() {
+            Some(text) if text.starts_with('-') => name::as_word(option),
+            _ => name::in_shell(option),
+        }));
+        words.extend(files.iter().map(|file| name::in_shell(file.as_ref())));
+        words.join(" ")
+    }
 }
 
 /// The device, for every verb that computes.

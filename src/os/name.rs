@@ -22,6 +22,44 @@ impl Shown for Path {
     }
 }
 
+/// A path as one word of a command that can be pasted into a shell: as it is, or in quotes where the shell would read it otherwise.
+/// It is never an option.
+pub fn in_shell(path: &Path) -> String {
+    let is_option = path
+        .to_str()
+        .is_some_and(|text| text.starts_with('-') && text != "-");
+    let before = if is_option { "./" } else { "" };
+    format!("{before}{}", as_word(path))
+}
+
+/// As `in_shell`, also of an option with its value.
+pub fn as_word(word: &Path) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
+    match word.to_str() {
+        Some(text) if text.contains(char::is_control) => ansi_quoted(word),
+        None => ansi_quoted(word),
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.into(),
+        Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// A path in the quotes in which bash, zsh and others read `\xFF`.
+fn ansi_quoted(path: &Path) -> String {
+    let mut text = String::from("$'");
+    for &byte in system::bytes_of(path.as_os_str()) {
+        match byte {
+            b'\'' | b'\\' => {
+                text.push('\\');
+                text.push(byte.into());
+            }
+            b' '..=b'~' => text.push(byte.into()),
+            _ => escape(&mut text, &[byte]),
+        }
+    }
+    text.push('\'');
+    text
+}
+
 /// A name in JSON, which has escapes of its own: as it is, or as in messages if it is not UTF-8.
 pub fn in_json(path: &Path) -> Cow<'_, str> {
     match path.to_str() {
@@ -69,6 +107,24 @@ mod tests {
     use std::collections::HashSet;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn words_of_a_command_are_read_as_they_were_meant() {
+        for (name, word) in [
+            (&b"in/a-b_1.tif"[..], "in/a-b_1.tif"),
+            ("größe.png".as_bytes(), "größe.png"),
+            (b"a b.png", "'a b.png'"),
+            (b"it's.png", r"'it'\''s.png'"),
+            (b"$HOME*.png", "'$HOME*.png'"),
+            (b"", "''"),
+            (b"-v.png", "./-v.png"),
+            (b"-v a.png", "./'-v a.png'"),
+            (b"-", "-"),
+            (b"a\n'\xff.png", r"$'a\x0A\'\xFF.png'"),
+        ] {
+            assert_eq!(in_shell(Path::new(OsStr::from_bytes(name))), word);
+        }
+    }
 
     #[test]
     fn no_two_names_are_shown_alike() {

@@ -25,7 +25,7 @@ use std::slice;
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
     check(files, true, true).map_err(usage)?;
-    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    let mut conversion = Conversion::from_arguments(files, common).map_err(usage)?;
     let op = operation(frames, &mut conversion, files, common)?;
     convert(&[&op], Range::Fixed, &conversion, files, common)
 }

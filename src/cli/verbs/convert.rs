@@ -40,7 +40,7 @@ pub fn run(images: &Images) -> Result<Outcome> {
         common,
     } = images;
     common.check()?;
-    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    let mut conversion = Conversion::from_arguments(files, common).map_err(usage)?;
     check(set, &conversion, files).map_err(usage)?;
     if let Some(path) = set.range_from.as_ref().filter(|_| *follow) {
         let range_file = RangeFile::new(path, &**op)?;

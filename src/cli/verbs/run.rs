@@ -28,7 +28,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
         calibrate::check(files, index == 0, index == last).map_err(usage)?;
     }
-    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
+    let mut conversion = Conversion::from_arguments(files, common).map_err(usage)?;
     with_operations(steps, &mut conversion, files, common, convert)
 }
 
