@@ -39,6 +39,7 @@ pub mod pam;
 pub mod pfm;
 pub mod png;
 pub mod pnm;
+mod preview;
 mod pyramid;
 mod raster;
 pub(crate) mod raw;
@@ -58,6 +59,7 @@ use std::borrow::Cow;
 pub use bands::each_band;
 pub use format::{Bands, BlockSink, Decoder, Encoder, Format, PageSurvey, SlicePosition};
 pub use headerless::Headerless;
+pub use preview::inverted;
 pub use reader::{Pages, Places, Reader};
 pub use writer::Writer;
 
@@ -154,6 +156,10 @@ pub struct Reading {
     /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be; or a camera's pixel format such as mono12p or bayerrg8), number of pages and number of bytes to skip
     #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
     pub raw: Option<Headerless>,
+
+    /// Whether the image is read for a preview: of a stack, only the middle page, unless pages are selected.
+    #[arg(skip)]
+    pub preview: bool,
 }
 
 /// Parses a number of things from 1 on.
@@ -179,6 +185,7 @@ impl Default for Reading {
             axes: None,
             level: 0,
             raw: None,
+            preview: false,
         }
     }
 }

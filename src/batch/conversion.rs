@@ -75,7 +75,8 @@ impl Conversion {
                     .and_then(|format| format::check_written(format).map(|()| format));
                 Some(named_format.with_context(|| format!("cannot write {}", path.shown()))?)
             }
-            _ => files.format,
+            Naming::File(_) => files.format,
+            Naming::Folder { format, .. } => *format,
         };
         let task = store_task(&naming, &files.batch.selection);
         let selection = &Selection {
@@ -243,6 +244,8 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
             (None, true) => Pattern::for_pages(),
             (None, false) => Pattern::default(),
         },
-        format: files.format,
+        format: files
+            .format
+            .or(files.format_in_folders.filter(|_| files.name.is_none())),
     })
 }

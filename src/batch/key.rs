@@ -43,6 +43,8 @@ struct Key {
     #[serde(skip_serializing_if = "is_full_size")]
     level: usize,
     raw: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    preview: bool,
 }
 
 fn is_default<T: Default + PartialEq>(option: &T) -> bool {
@@ -80,6 +82,8 @@ impl Job {
         let Files {
             paths: _,
             format,
+            // A part of the output's name.
+            format_in_folders: _,
             depth,
             auto_orient,
             fit,
@@ -119,6 +123,7 @@ impl Job {
                     axes,
                     level,
                     raw,
+                    preview,
                 },
         } = common;
         let key = Key {
@@ -140,6 +145,7 @@ impl Job {
             axes: *axes,
             level: *level,
             raw: raw.map(|raw| raw.to_string()),
+            preview: *preview,
         };
         Ok(Job {
             verb: chain::name(ops),

@@ -160,12 +160,16 @@ pub struct Files {
     #[arg(long, value_parser = format::argument(), ignore_case = true)]
     pub format: Option<&'static Format>,
 
+    /// The format of results in a folder, if neither an option nor a pattern of names sets it; `None` for that of each input.
+    #[arg(skip)]
+    pub format_in_folders: Option<&'static Format>,
+
     /// Output bits per sample (default: as input)
     #[arg(long, value_name = "8|16")]
     pub depth: Option<Bits>,
 
     /// Bring the image upright, as its orientation tag says, before anything else, and set the tag
-    /// to upright
+    /// to upright. FITS has no such tag: its first row becomes the last one, as viewers show it
     #[arg(long)]
     pub auto_orient: bool,
 

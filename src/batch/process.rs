@@ -306,6 +306,7 @@ fn files(
         paths: inputs.iter().map(|path| path.as_ref().into()).collect(),
         output: Some(output.into()),
         format: writing.format.map(Format::engine),
+        format_in_folders: None,
         depth: match depth {
             Some(Depth::Eight) => Some(Bits::Eight),
             Some(Depth::Sixteen) => Some(Bits::Sixteen),

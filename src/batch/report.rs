@@ -408,6 +408,7 @@ impl PageRecord {
             ranges,
             print_ranges: _,
             clamped,
+            preview_of: _,
         } = found;
         let names = match ranges.len() {
             1 if shape.colours() > 1 => &["all"],

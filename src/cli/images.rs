@@ -3,6 +3,7 @@
 use super::{Following, WholeSet};
 use crate::batch::options::Files;
 use crate::engine::options::Common;
+use crate::formats::jpeg;
 use crate::ops::{Entry, OPS, Operation};
 use clap::error::{Error, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
@@ -64,6 +65,13 @@ impl FromArgMatches for Images {
             Some((entry, matches))
         });
         let (entry, matches) = typed.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
+        let mut files = Files::from_arg_matches(matches)?;
+        let mut common = Common::from_arg_matches(matches)?;
+        if entry.previews {
+            files.auto_orient = true;
+            files.format_in_folders = Some(&jpeg::FORMAT);
+            common.reading.preview = true;
+        }
         Ok(Images {
             op: entry.parse(matches)?,
             set: if entry.measures {
@@ -76,8 +84,8 @@ impl FromArgMatches for Images {
             } else {
                 false
             },
-            files: Files::from_arg_matches(matches)?,
-            common: Common::from_arg_matches(matches)?,
+            files,
+            common,
         })
     }
 

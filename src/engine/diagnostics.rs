@@ -6,6 +6,8 @@ use crate::image::metadata::{Diagnostics, Hint};
 /// Warnings and notes, each with the numbers of its pages.
 pub struct FileDiagnostics {
     pages: usize,
+    /// Whether warnings without a hint are notes: those about metadata do not matter to a preview.
+    is_preview: bool,
     messages: Vec<Message>,
 }
 
@@ -23,10 +25,11 @@ enum Severity {
 }
 
 impl FileDiagnostics {
-    /// Empty diagnostics for a file of `pages` pages.
-    pub fn new(pages: usize) -> FileDiagnostics {
+    /// Empty diagnostics for a file of `pages` pages, or for a preview of it.
+    pub fn new(pages: usize, is_preview: bool) -> FileDiagnostics {
         FileDiagnostics {
             pages,
+            is_preview,
             messages: Vec::new(),
         }
     }
@@ -82,6 +85,7 @@ impl FileDiagnostics {
                 [first, ..] => format!("{} pages, the first is {first}: {text}", pages.len()),
             };
             match severity {
+                Severity::Warning(None) if self.is_preview => notes.push(text),
                 Severity::Warning(hint) => warnings.push(Warning { text, hint }),
                 Severity::Note => notes.push(text),
             }

@@ -92,6 +92,8 @@ pub struct PageResult {
     pub print_ranges: bool,
     /// How many samples were clamped, if they were counted.
     pub clamped: Option<u64>,
+    /// The number of pages of the file, if a preview shows only this one.
+    pub preview_of: Option<usize>,
 }
 
 impl PageResult {
@@ -99,7 +101,14 @@ impl PageResult {
     pub fn range_message(&self) -> String {
         let ranges = self.ranges.iter();
         let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
-        format!("scaled from the range {}", ranges.join(", "))
+        let ranges = ranges.join(", ");
+        match self.preview_of {
+            None => format!("scaled from the range {ranges}"),
+            Some(pages) => format!(
+                "page {} of {pages}, scaled from the range {ranges} (--page N shows another)",
+                self.page
+            ),
+        }
     }
 }
 

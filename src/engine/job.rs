@@ -129,7 +129,7 @@ impl<'a> Job<'a> {
             output,
             position: resources.position,
             executor: Executor::new(resources.devices, resources.timeline()),
-            diagnostics: FileDiagnostics::new(pages),
+            diagnostics: FileDiagnostics::new(pages, resources.reading.preview),
             results: Results::default(),
             first_plan: None,
         }

@@ -10,7 +10,7 @@ use super::plan::{InputConversion, Plan, Traversal};
 use super::shared::SharedStatistics;
 use crate::engine::executor::{PageWork, Pixels};
 use crate::formats::gpu::decode::Decoded;
-use crate::formats::{self, Writer};
+use crate::formats::{self, Writer, inverted};
 use crate::image::Image;
 use crate::image::metadata::{Diagnostics, Metadata, Stretch};
 use crate::ops::sum::Totals;
@@ -452,8 +452,16 @@ impl<'a> Job<'a> {
             shape: run.plan.header.shape,
             signed: run.plan.header.metadata.signed,
             print_ranges: summary.announces,
-            ranges: summary.ranges,
+            ranges: if input.reader.is_inverted() {
+                let values = run.plan.header.metadata.values(run.plan.header.shape.depth);
+                let ranges = summary.ranges.into_iter();
+                let in_file = |(min, max)| (inverted(max, values), inverted(min, values));
+                ranges.map(in_file).collect()
+            } else {
+                summary.ranges
+            },
             clamped: summary.clamped,
+            preview_of: input.reader.preview_of(),
         };
         let mut diagnostics = run.diagnostics;
         diagnostics.notes.extend(input.reader.fallbacks());

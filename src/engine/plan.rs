@@ -58,6 +58,19 @@ pub struct PageHeader {
     pub file_bytes: u64,
 }
 
+impl PageHeader {
+    /// The orientation for display: that of the metadata, or else that of the format's convention, unless `output` has the same
+    /// convention.
+    fn orientation(&self, output: Option<&Format>) -> Option<u16> {
+        /// The first row is at the bottom, and the first column at the left.
+        const BOTTOM_LEFT: u16 = 4;
+        let is_bottom_up =
+            self.format.is_bottom_up && !output.is_some_and(|format| format.is_bottom_up);
+        let by_convention = is_bottom_up.then_some(BOTTOM_LEFT);
+        self.metadata.orientation.or(by_convention)
+    }
+}
+
 /// A region of a page, and the part of the page that the decoder reads for it.
 #[derive(Clone, Debug)]
 pub struct RegionParts {
@@ -177,7 +190,7 @@ pub fn plan_page<'a>(
     let format = writer.map(Writer::format);
     let upright = output
         .filter(|output| output.auto_orient)
-        .and(header.metadata.orientation)
+        .and(header.orientation(format))
         .and_then(Symmetry::upright);
     let steps = steps(&header, file, upright, first_input_shape, format);
     let mut result_shape = first_input_shape;

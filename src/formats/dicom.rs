@@ -138,6 +138,11 @@ impl<'a> DicomDecoder<'a> {
                 _ => None,
             },
             window: stored.window(&header).filter(|_| palette.is_none()),
+            no_data: if palette.is_none() {
+                stored.padding(&header)
+            } else {
+                Vec::new()
+            },
             ..Metadata::default()
         };
         Ok(DicomDecoder {

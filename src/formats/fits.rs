@@ -15,6 +15,7 @@ use super::format::{Capabilities, Field, Format};
 use super::raster::{Form, Layout, RasterEncoder, page_count};
 use super::raw::Order;
 use crate::image::metadata::{Metadata, Own, Record};
+use crate::image::number::Number;
 use crate::image::{Depth, Shape};
 use anyhow::{Result, bail};
 use header::{BLOCK, Header};
@@ -37,6 +38,7 @@ pub static FORMAT: Format = Format {
     encoder: Some(|target, _, pages| Ok(Box::new(RasterEncoder::new(target, form, pages.len())))),
     convert_metadata,
     add_stretch,
+    is_bottom_up: true,
     ..Format::DEFAULTS
 };
 
@@ -115,13 +117,24 @@ fn layout(
         let warning = "samples are read as stored: BSCALE and BZERO are not applied";
         warnings.push(warning.into());
     }
+    let mut no_data = Vec::new();
     if let Some(blank) = header.integer("BLANK") {
+        // The header states the sample in the file.
+        let offset = match (depth, signed) {
+            (Depth::Eight, true) => -128,
+            (Depth::Sixteen, false) => 1 << 15,
+            (Depth::ThirtyTwo, false) => 1 << 31,
+            _ => 0,
+        };
+        let value = blank.saturating_add(offset);
         warnings.push(format!(
-            "pixels without a value (BLANK, {blank}) count as values"
+            "pixels without a value (BLANK, {blank}) count as values (normalize --ignore {value} keeps them out of the measured range)"
         ));
+        no_data.extend((!depth.is_float()).then_some(Number::Whole(value)));
     }
     layout.metadata = Metadata {
         signed,
+        no_data,
         own: if records.is_empty() {
             Own::None
         } else {

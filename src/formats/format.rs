@@ -54,6 +54,8 @@ pub struct Format {
     pub convert_metadata: fn(&Metadata, Own, &mut dyn FnMut(String)) -> Own,
     /// Adds the text that records how values were scaled to metadata of this format. Returns whether they can store it.
     pub add_stretch: fn(&mut Own, &str) -> bool,
+    /// Whether its convention is that viewers show the first row at the bottom.
+    pub is_bottom_up: bool,
     /// Adds the axes along which the pages lie to metadata of this format, those of the first page; `None` if the format
     /// cannot store axes. Fails with the reason if it cannot store these.
     pub add_axes: Option<fn(&mut Own, &Axes) -> Result<()>>,
@@ -105,6 +107,7 @@ impl Format {
             Own::None
         },
         add_stretch: |_, _| false,
+        is_bottom_up: false,
         add_axes: None,
     };
 

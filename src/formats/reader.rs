@@ -3,6 +3,7 @@
 use super::error_policy::ErrorPolicy;
 use super::format::{self, BlockSink, Decoder, Format, PageSurvey, RowSink, SlicePosition};
 use super::packed::{Packed, Unsuited};
+use super::preview::PreviewDecoder;
 use super::{Reading, headerless, memory, metadata};
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
 use crate::image::{Image, Region, Shape};
@@ -109,6 +110,10 @@ pub struct Reader<'a> {
     part: Option<Part>,
     /// Reduced-resolution pages and masks that are skipped.
     skipped: Vec<usize>,
+    /// The number of pages of which a preview shows only one.
+    preview_of: Option<usize>,
+    /// Whether values are inverted, because the file is a preview's and has white for 0.
+    is_inverted: bool,
     policy: ErrorPolicy,
 }
 
@@ -136,6 +141,8 @@ impl<'a> Reader<'a> {
             axes: None,
             part: None,
             skipped: Vec::new(),
+            preview_of: None,
+            is_inverted: false,
             policy: ErrorPolicy::new(false),
         };
         if reader.is_whole() {
@@ -163,6 +170,8 @@ impl<'a> Reader<'a> {
             axes: None,
             part: None,
             skipped: Vec::new(),
+            preview_of: None,
+            is_inverted: false,
             policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.turn_to(0)?;
@@ -208,6 +217,10 @@ impl<'a> Reader<'a> {
             levels - 1
         );
         decoder.select_level(reading.level)?;
+        let mut is_inverted = false;
+        if reading.preview {
+            (decoder, is_inverted) = PreviewDecoder::wrap(decoder)?;
+        }
         let count = decoder.pages();
         let selected = reading.pages.unwrap_or(Pages {
             first: 1,
@@ -228,10 +241,15 @@ impl<'a> Reader<'a> {
             axes: None,
             part: None,
             skipped: Vec::new(),
+            preview_of: None,
+            is_inverted,
             policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.skip_reduced()?;
         reader.select(reading)?;
+        if reading.preview && reading.pages.is_none() && reading.axes.is_none() {
+            reader.select_for_preview()?;
+        }
         if reading.pages.is_none() {
             for &page in &reader.pages {
                 (reader.decoder.check_full(page)).with_context(|| of_page(page))?;
@@ -281,6 +299,37 @@ impl<'a> Reader<'a> {
         self.pages = part.pages().iter().map(|&page| self.pages[page]).collect();
         self.axes = Some(part.axes());
         self.part = Some(part).filter(|part| part.axes() != axes);
+        Ok(())
+    }
+
+    /// Keeps only the page that represents the file: the middle slice of a stack, in its first channel and its middle frame;
+    /// the first page if pages differ in size or type.
+    fn select_for_preview(&mut self) -> Result<()> {
+        if self.pages.len() < 2 {
+            return Ok(());
+        }
+        let surveys = self.surveys()?;
+        let is_stack = surveys.iter().all(|page| page.shape == surveys[0].shape);
+        let middle = |count: usize| (count - 1) / 2;
+        let page = match self.axes {
+            _ if !is_stack => 0,
+            None => middle(self.pages.len()),
+            Some(axes) => {
+                let place = |axis| match axis {
+                    Axis::C => 0,
+                    Axis::Z | Axis::T => middle(axes.size(axis)),
+                };
+                let is_shown = |page: &usize| {
+                    let mut known = axes.0.iter();
+                    known.all(|&(axis, _)| axes.place(*page, axis) == place(axis))
+                };
+                let mut pages = 0..self.pages.len();
+                pages.find(is_shown).unwrap_or(0)
+            }
+        };
+        self.preview_of = Some(self.pages.len());
+        self.pages = vec![self.pages[page]];
+        self.axes = None;
         Ok(())
     }
 
@@ -353,6 +402,16 @@ impl<'a> Reader<'a> {
     /// of which they are made true.
     pub fn is_whole(&self) -> bool {
         self.part.is_some() || self.pages.len() == self.decoder.pages()
+    }
+
+    /// The number of pages of the stack, if a preview shows only one of them.
+    pub fn preview_of(&self) -> Option<usize> {
+        self.preview_of
+    }
+
+    /// Whether values are inverted for a preview.
+    pub fn is_inverted(&self) -> bool {
+        self.is_inverted
     }
 
     /// The number of all pages of the file, of which some may not be selected.

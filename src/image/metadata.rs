@@ -13,6 +13,7 @@ pub use ome::{Channel, Ome, Step};
 pub use stretch::{Held, Stretch};
 pub use transform::{Effect, PixelMap, Transform};
 
+use crate::image::number::Number;
 use crate::image::{Depth, Samples, Values};
 use rayon::prelude::*;
 use std::fmt;
@@ -37,6 +38,8 @@ pub struct Metadata {
     pub resolution: Option<Resolution>,
     /// The smallest and the largest value that the file says are to be shown, as black and as white.
     pub window: Option<(i64, i64)>,
+    /// The values of pixels without data, if the file names any: NODATA of GDAL, BLANK of FITS, the padding of DICOM.
+    pub no_data: Vec<Number>,
     /// How `normalize` scaled the values, if the file says so; or why that cannot be read.
     pub stretch: Option<Result<Stretch, String>>,
     /// The axes along which the pages of the file lie, if they are not in its own metadata.
@@ -319,6 +322,7 @@ impl Metadata {
         match transform.effect {
             Effect::Numbers | Effect::Kept | Effect::Cropped { .. } => {}
             Effect::Values | Effect::Arithmetic => {
+                self.no_data.clear();
                 self.maxval = None;
                 self.significant = None;
                 self.stretch = None;

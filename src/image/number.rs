@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::str::FromStr;
 
 /// The top bit of 32.
 pub const TOP: u32 = 1 << 31;
@@ -81,6 +82,29 @@ impl Number {
             Number::Real(value) => value,
             Number::Double(value) => value as f32,
         }
+    }
+}
+
+/// A decimal number: an integer if it is one and exact as an f64 too, even with decimals or an exponent (1e3). NaN and infinities
+/// are refused.
+impl FromStr for Number {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Number, String> {
+        let whole = text.trim().parse::<i64>().ok();
+        let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
+        let real = || {
+            let value = text.trim().parse::<f64>().ok()?;
+            Some(if value.fract() == 0.0 && value.abs() < 16_777_216.0 {
+                Number::Whole(value as i64)
+            } else {
+                Number::Double(value)
+            })
+        };
+        let value = whole.map(Number::Whole).or_else(real);
+        value
+            .filter(|value| value.as_f32().is_finite())
+            .ok_or_else(|| format!("'{text}' is not a possible sample value"))
     }
 }
 

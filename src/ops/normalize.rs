@@ -29,7 +29,7 @@ use super::wide::finite;
 use super::{
     Access, Bound, MinMax, Operation, Properties, SampleTypes, Scope, Statistic, Statistics, Verb,
 };
-use crate::image::metadata::{Diagnostics, Effect};
+use crate::image::metadata::{Diagnostics, Effect, Metadata};
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Shape, Values};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -81,7 +81,7 @@ pub struct Normalize {
     pub auto: bool,
 
     /// Ignore samples with these no-data values when measuring the range, e.g. 0 or 0,65535
-    #[arg(long, value_name = "VALUES", value_delimiter = ',', allow_hyphen_values = true, value_parser = range::value, conflicts_with_all = ["range", "window"])]
+    #[arg(long, value_name = "VALUES", value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["range", "window"])]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<Number>,
 
@@ -98,6 +98,11 @@ pub struct Normalize {
     /// Measure one range for all pages of a stack (no flicker) or one for each page
     #[arg(long, value_name = "SCOPE", default_value = "stack")]
     pub scope: Scope,
+
+    /// Whether the no-data values of each file are ignored, too.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignores_no_data: bool,
 }
 
 impl Verb for Normalize {
@@ -160,11 +165,11 @@ impl Verb for Normalize {
     }
 }
 
-/// Make a small 8-bit image to look at, ignoring outliers: normalize --auto --fit 1024 --depth 8
+/// Make a small 8-bit image to look at, upright and without outliers: normalize --auto --auto-orient --fit 1024 --depth 8. Of a stack, it shows the middle page
 #[derive(clap::Args, Clone, Debug, Default)]
 #[group(skip)]
 pub struct Preview {
-    /// Replace NaN and infinite samples with this value; they do not count in the range. Without this option they are refused
+    /// Replace NaN and infinite samples with this value (default: the least value); they do not count in the range
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
     pub nan: Option<f64>,
 
@@ -177,16 +182,18 @@ impl Verb for Preview {
     const NAME: &'static str = "preview";
     const EXAMPLES: &'static str = "Examples:\n\
 \x20 gpuimg preview in.tif look.jpg                 1024 pixels at most, 8 bits\n\
-\x20 gpuimg preview in/ looks/ --format jpg         of every image below in/\n\
+\x20 gpuimg preview in/ looks/                      a JPEG of every image below in/\n\
 \x20 gpuimg preview in.fits look.png --fit 4000     larger";
     const CHAINS: bool = false;
+    const PREVIEWS: bool = true;
     const FILE_DEFAULTS: &'static [(&'static str, &'static str)] =
         &[("fit", "1024"), ("depth", "8")];
 
     fn operation(self) -> Box<dyn Operation> {
         let auto = Normalize {
             auto: true,
-            nan: self.nan,
+            nan: Some(self.nan.unwrap_or(f32::MIN.into())),
+            ignores_no_data: true,
             scope: self.scope,
             ..Normalize::default()
         };
@@ -223,6 +230,23 @@ impl Operation for Normalize {
             per_channel: self.per_channel,
             ..Properties::new(Normalize::NAME, Access::Pointwise, Effect::Values)
         }
+    }
+
+    fn for_file(
+        &self,
+        first_page: &dyn Fn() -> Result<Metadata>,
+    ) -> Result<Option<Box<dyn Operation>>> {
+        if !self.ignores_no_data {
+            return Ok(None);
+        }
+        let no_data = first_page()?.no_data;
+        if no_data.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Normalize {
+            ignore: [&self.ignore[..], &no_data].concat(),
+            ..self.clone()
+        })))
     }
 
     fn output_type(&self, input: Values) -> Values {
@@ -276,7 +300,9 @@ impl Operation for Normalize {
             }
         }
         let has_decimals = |number: &&Number| !matches!(number, Number::Whole(_));
-        if let Some(number) = self.ignore.iter().find(has_decimals) {
+        if let Some(number) = self.ignore.iter().find(has_decimals)
+            && !self.ignores_no_data
+        {
             ensure!(
                 types.read.depth.is_float(),
                 "--ignore {number} is not a whole number, but the samples are integers"

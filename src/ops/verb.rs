@@ -21,6 +21,9 @@ pub trait Verb: Args {
     /// set.
     const MEASURES: bool = false;
 
+    /// Whether its results are only looked at: they are upright, they are JPEG files in a folder, and of a stack they show one page.
+    const PREVIEWS: bool = false;
+
     /// Defaults of the options for files: an option's name and its value.
     const FILE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
 
@@ -46,6 +49,8 @@ pub struct Entry {
     pub chains: bool,
     /// Whether it may need a statistic.
     pub measures: bool,
+    /// Whether its results are only looked at.
+    pub previews: bool,
     /// Defaults of the options for files.
     pub file_defaults: &'static [(&'static str, &'static str)],
     augment: fn(Command) -> Command,
@@ -64,6 +69,7 @@ impl Entry {
             makes_images: V::MAKES_IMAGES,
             chains: V::CHAINS,
             measures: V::MEASURES,
+            previews: V::PREVIEWS,
             file_defaults: V::FILE_DEFAULTS,
             augment: V::augment_args,
             parse: |matches| Ok(V::from_arg_matches(matches)?.operation()),

@@ -4,6 +4,7 @@ use super::coding::Coding;
 use super::header::Header;
 use super::pixels::{PIECE, Stored};
 use crate::image::metadata::Diagnostics;
+use crate::image::number::Number;
 use crate::image::{Depth, Values};
 use crate::os::Source;
 use anyhow::Result;
@@ -121,6 +122,27 @@ impl Stored {
         let join = |a: (i64, i64), b: (i64, i64)| Ok((a.0.min(b.0), a.1.max(b.1)));
         each.try_reduce(|| (i64::MAX, i64::MIN), join)
             .map(|(min, max)| if min > max { (0, 0) } else { (min, max) })
+    }
+
+    /// The values of pixels outside of what was recorded (PS3.3, C.7.5.1.1.2), in units of the samples in memory.
+    pub fn padding(&self, header: &Header) -> Vec<Number> {
+        /// The longest range of such values.
+        const MOST: usize = 4096;
+        let sample = |element| {
+            let number = header.number((0x28, element))?;
+            Some(if self.signed {
+                (number as i16).into()
+            } else {
+                i64::from(number)
+            })
+        };
+        let Some(padding) = sample(0x120) else {
+            return Vec::new();
+        };
+        let limit = sample(0x121).unwrap_or(padding);
+        let samples = padding.min(limit)..=padding.max(limit);
+        let values = samples.map(|sample| Number::Whole(sample * self.slope + self.intercept));
+        values.take(MOST).collect()
     }
 
     /// The smallest and the largest value of the window (PS3.3, C.11.2.1.2), in units of the samples in memory, rounded.

@@ -233,28 +233,6 @@ fn extremes_if_all_outside<T: Unsigned + Send + Sync>(
     values.map(MinMax::one).reduce_with(MinMax::merge)
 }
 
-/// Parses a value that samples can have.
-///
-/// # Errors
-/// Text that is not such a value.
-pub(super) fn value(text: &str) -> Result<Number, String> {
-    let whole = text.trim().parse::<i64>().ok();
-    let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
-    let real = || {
-        let value = text.trim().parse::<f64>().ok()?;
-        // For example 1e3, which is an integer too.
-        Some(if value.fract() == 0.0 && value.abs() < 16_777_216.0 {
-            Number::Whole(value as i64)
-        } else {
-            Number::Double(value)
-        })
-    };
-    let value = whole.map(Number::Whole).or_else(real);
-    value
-        .filter(|value| value.as_f32().is_finite())
-        .ok_or_else(|| format!("'{text}' is not a possible sample value"))
-}
-
 impl FromStr for Range {
     type Err = String;
 
@@ -263,8 +241,8 @@ impl FromStr for Range {
             .split_once(':')
             .ok_or("expected two values separated by a colon, e.g. 0:4095")?;
         let range = Range {
-            min: value(min)?,
-            max: value(max)?,
+            min: min.parse()?,
+            max: max.parse()?,
         };
         if range.min < range.max {
             Ok(range)
