@@ -5,6 +5,7 @@ pub(crate) mod about;
 mod by_number;
 pub(crate) mod claims;
 pub(crate) mod conversion;
+pub(crate) mod failures;
 pub(crate) mod folder;
 pub(crate) mod histogram;
 pub(crate) mod inputs;

@@ -2,7 +2,7 @@
 
 use super::by_number::by_number;
 use super::shard::WholeSet;
-use crate::engine::Digests;
+use crate::engine::{Digests, Failure};
 use crate::ops::Position;
 use crate::os::console;
 use crate::os::name::Shown;
@@ -42,8 +42,10 @@ pub struct Item {
 pub struct Unread {
     /// Its path.
     pub path: PathBuf,
-    /// The message, with the reason.
-    message: String,
+    /// What failed, if it is known apart from the reason.
+    failure: Option<Failure>,
+    /// The reason, or the whole message.
+    reason: String,
 }
 
 /// The inputs of a run. They are found once, and every pass over them uses this value: a list or a
@@ -282,21 +284,31 @@ impl Unread {
     /// An input that cannot be read, for this reason.
     pub fn new(path: PathBuf, why: &str) -> Unread {
         Unread {
-            message: format!("cannot read {}: {why}", path.shown()),
+            failure: Some(Failure::new("read", &path)),
+            reason: why.into(),
             path,
         }
     }
 
     /// An input with which this error happened.
     pub fn failed(path: PathBuf, error: &anyhow::Error) -> Unread {
+        let (failure, reason) = match Failure::of(error) {
+            Some((failure, reason)) => (Some(failure.clone()), reason),
+            None => (None, format!("{error:#}")),
+        };
         Unread {
-            message: format!("{error:#}"),
             path,
+            failure,
+            reason,
         }
     }
 
     /// The reason as an error.
     pub fn error(&self) -> anyhow::Error {
-        anyhow!("{}", self.message)
+        let reason = anyhow!("{}", self.reason);
+        match &self.failure {
+            Some(failure) => reason.context(failure.clone()),
+            None => reason,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Running a batch: workers process the files on all cores and GPUs, and the outcome of each file is
 //! printed, counted and recorded.
 
+use super::failures::Failures;
 use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
 use super::lineage::Lineage;
@@ -55,6 +56,7 @@ impl Batch<'_, '_> {
             self.common.draws(),
         );
         if self.names_failures && !self.common.verbose {
+            tally.failures = Some(Failures::default());
             tally.existing_advice = Some(if self.options.resume {
                 "they were not written by an earlier run with these options; use --overwrite to replace them"
             } else {

@@ -1,5 +1,6 @@
 //! The outcomes of the files of a run: each is printed, counted and recorded.
 
+use super::failures::Failures;
 use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
 use crate::engine::Done;
@@ -38,6 +39,8 @@ pub struct Tally<'a, S> {
     draws: bool,
     /// What to do about outputs that exist already, if `finish` prints their number instead of each.
     pub existing_advice: Option<&'static str>,
+    /// The failures that are not printed yet; `None` if each is printed at once.
+    pub failures: Option<Failures>,
     /// The number of such outputs, and the first.
     existing: Option<(usize, String)>,
     /// How many images each advice was given for.
@@ -61,6 +64,7 @@ impl<'a, S: Screen> Tally<'a, S> {
             times: Times::default(),
             draws,
             existing_advice: None,
+            failures: None,
             existing: None,
             hints: BTreeMap::new(),
         }
@@ -81,6 +85,10 @@ impl<'a, S: Screen> Tally<'a, S> {
             Some(report) => report.add(item, &outcome, time),
             None => Ok(()),
         };
+        if !matches!(outcome, FileOutcome::Failed(_)) {
+            let held = self.failures.as_mut().map(Failures::release);
+            self.say(held.unwrap_or_default());
+        }
         let files = &mut self.times.files;
         match &outcome {
             FileOutcome::Done(done) => {
@@ -105,7 +113,12 @@ impl<'a, S: Screen> Tally<'a, S> {
                     let first = || (0, output.shown().to_string());
                     self.existing.get_or_insert_with(first).0 += 1;
                 } else if self.names_failures {
-                    self.screen.say(&format!("gpuimg: {error:#}"));
+                    let position = item.position.map_or(0, |position| position.index);
+                    let lines = match &mut self.failures {
+                        Some(failures) => failures.add(position, error),
+                        None => vec![format!("{error:#}")],
+                    };
+                    self.say(lines);
                 }
             }
         }
@@ -156,8 +169,17 @@ impl<'a, S: Screen> Tally<'a, S> {
         }
     }
 
-    /// Prints the number of existing outputs in one line, and the number of images for each shared warning.
-    pub fn finish(&self) {
+    fn say(&self, lines: impl IntoIterator<Item = String>) {
+        for line in lines {
+            self.screen.say(&format!("gpuimg: {line}"));
+        }
+    }
+
+    /// Prints the failures that were held back and the number of existing outputs in one line each, and the number of images for
+    /// each shared warning.
+    pub fn finish(&mut self) {
+        let all_failed = self.failures.as_mut().and_then(Failures::finish);
+        self.say(all_failed);
         for (advice, count) in &self.hints {
             if *count > 1 && !self.verbose {
                 self.screen.mention(&format!(

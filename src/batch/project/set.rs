@@ -1,11 +1,12 @@
 //! The images of a projection: inspected first, and then read by the workers.
 
 use super::{Facts, First, ImageType};
-use crate::batch::item::{Item, Items};
+use crate::batch::failures;
+use crate::batch::item::{Item, Items, Unread};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Workers, numbers};
-use crate::engine::{Resources, page_memory};
+use crate::engine::{Failure, Resources, page_memory};
 use crate::formats::{self, Reader, Reading};
 use crate::image::Image;
 use crate::image::metadata::{Alpha, Axis, Diagnostics, Metadata};
@@ -107,10 +108,8 @@ impl<'a> Set<'a> {
             .par_iter()
             .map(|item| inspect(op, item, axis, &reading, &passes).with_context(|| unread(item)))
             .collect();
-        let (mut set, mut failed) = (None::<Set>, items.unread.len());
-        for unread in &items.unread {
-            progress.say(&format!("gpuimg: {:#}", unread.error()));
-        }
+        let mut set = None::<Set>;
+        let mut errors: Vec<Error> = items.unread.iter().map(Unread::error).collect();
         for (index, inspected) in inspected.into_iter().enumerate() {
             let item = &items.items[index];
             let added = inspected.and_then(|(image_type, pages)| match &mut set {
@@ -139,10 +138,15 @@ impl<'a> Set<'a> {
                     Ok(())
                 }
             });
-            if let Err(error) = added {
-                failed += 1;
-                progress.say(&format!("gpuimg: {error:#}"));
-            }
+            errors.extend(added.err());
+        }
+        let failed = errors.len();
+        let lines = match set {
+            None => failures::lines(errors.into_iter()),
+            Some(_) => errors.iter().map(|error| format!("{error:#}")).collect(),
+        };
+        for line in lines {
+            progress.say(&format!("gpuimg: {line}"));
         }
         (set, failed)
     }
@@ -367,8 +371,8 @@ impl<'a> Set<'a> {
     }
 }
 
-fn unread(item: &Item) -> String {
-    format!("cannot read {}", item.input.shown())
+fn unread(item: &Item) -> Failure {
+    Failure::new("read", &item.input)
 }
 
 fn open(item: &Item) -> Result<Source> {

@@ -7,13 +7,13 @@ use super::stack::stack;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
 use crate::batch::inputs::{self, Selection};
-use crate::batch::item::Items;
+use crate::batch::item::{Items, Unread};
 use crate::batch::key::Job;
 use crate::batch::lineage::FilesRead;
 use crate::batch::naming::Naming;
 use crate::batch::options::{Bits, Files, Options};
 use crate::batch::watch::range_file::RangeFile;
-use crate::batch::{self, output_paths};
+use crate::batch::{self, failures, output_paths};
 use crate::cli::print_error;
 use crate::cli::{Images, WholeSet};
 use crate::engine::Destination;
@@ -192,13 +192,18 @@ fn across(
     if failed == 0 || common.reading.keep_going && measured.set.counts.is_some() {
         return Ok(Some(measured.set));
     }
-    for unread in &items.unread {
-        print_error(&unread.error());
-    }
     if failed < files {
+        for unread in &items.unread {
+            print_error(&unread.error());
+        }
         print_error(&anyhow!(
             "nothing was written: --across needs the range of all images, but {failed} of {files} could not be read (use --keep-going to leave them out)"
         ));
+    } else {
+        let errors = items.unread.iter().map(Unread::error);
+        for line in failures::lines(errors) {
+            console::tell(&format!("gpuimg: {line}"));
+        }
     }
     Ok(None)
 }
