@@ -144,7 +144,12 @@ pub(crate) fn measure(
         watch::check::check(paths, None, options).map_err(usage)?;
         Items::default()
     } else {
-        inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?
+        let found = inputs::collect(paths, &options.selection, &common.reading, None);
+        let items = found.map_err(usage)?;
+        if !options.verbosity.quiet {
+            items.warn_about_earlier_results(None);
+        }
+        items
     };
     options
         .report_beside("the results")

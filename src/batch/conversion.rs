@@ -95,6 +95,11 @@ impl Conversion {
             let results = Some(naming.folder());
             inputs::collect(inputs, selection, reading, results)?
         };
+        if !files.batch.verbosity.quiet {
+            // A resumed run knows its own results.
+            let results = (!files.batch.resume).then_some(naming.folder());
+            items.warn_about_earlier_results(results);
+        }
         items.keeps_digests = files.batch.report.is_some();
         if files.stack {
             // One output, which gets its name when all inputs have been read.

@@ -2,11 +2,12 @@
 //! should be images are reported.
 
 use super::by_number::by_number;
-use super::item::{Item, Items, PassedOver, Unread, Why, summary};
+use super::item::{EarlierResults, Item, Items, PassedOver, Unread, Why, summary};
+use super::naming::JOURNAL;
 use crate::formats::{Reading, foreign, format};
 use crate::os::fault::{self, Kind};
 use crate::os::system::{self, FileKind};
-use crate::os::{Source, is_absence, is_store_name, reason};
+use crate::os::{Source, is_absence, is_store_name, parent, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
@@ -108,6 +109,10 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
     visit(root, root, filter, results, |path, below, sorted| {
         let path = path.to_path_buf();
         match sorted {
+            Sorted::Own if path.ends_with(JOURNAL) => found.earlier.push(EarlierResults {
+                root: root.into(),
+                folder: parent(&path).into(),
+            }),
             Sorted::Entered | Sorted::Own => {}
             Sorted::Taken => found.items.push(Item::listed(path, below.into())),
             Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),

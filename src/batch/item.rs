@@ -1,11 +1,12 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
 use super::by_number::by_number;
+use super::folder::is_same;
 use super::shard::WholeSet;
 use crate::engine::{Digests, Failure};
 use crate::ops::Position;
 use crate::os::console;
-use crate::os::name::Shown;
+use crate::os::name::{Shown, in_shell};
 use crate::os::system;
 use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, reason};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -58,6 +59,8 @@ pub struct Items {
     pub passed_over: Vec<PassedOver>,
     /// Inputs that failed before the batch began.
     pub unread: Vec<Unread>,
+    /// Folders of inputs that hold the journal of an earlier run: its results may be among the inputs.
+    pub earlier: Vec<EarlierResults>,
     /// All inputs of the set that these are part of.
     pub set: Option<WholeSet>,
     /// The digest of the names of all inputs in their order, those of other shards included.
@@ -66,6 +69,15 @@ pub struct Items {
     pub passes: Option<Passes>,
     /// Whether every pass computes the SHA-256 of the files.
     pub keeps_digests: bool,
+}
+
+/// A folder with results of an earlier run, at or below a folder of inputs.
+#[derive(Debug)]
+pub struct EarlierResults {
+    /// The folder of inputs.
+    pub root: PathBuf,
+    /// The folder with results.
+    pub folder: PathBuf,
 }
 
 /// A file or folder that is skipped, with the reason.
@@ -184,6 +196,33 @@ impl Items {
         let files = items.map(|item| Ok((system::bytes_of(item.key.as_os_str()), item.length()?)));
         self.set = Some(WholeSet::new(files.collect::<Result<_>>()?));
         Ok(())
+    }
+
+    /// Warns about results of an earlier run among the inputs, unless all inputs are such results, or the results are written to
+    /// another folder. `results` is the output folder.
+    pub fn warn_about_earlier_results(&self, results: Option<&Path>) {
+        let (own, others): (Vec<_>, Vec<_>) =
+            (self.earlier.iter()).partition(|earlier| earlier.folder == earlier.root);
+        let is_result = |item: &Item| {
+            let mut folders = others.iter().map(|earlier| &earlier.folder);
+            folders.any(|folder| item.input.starts_with(folder))
+        };
+        let is_in_place = |earlier: &&EarlierResults| {
+            results.is_some_and(|folder| is_same(folder, &earlier.root))
+        };
+        let (earlier, advice) = match (own.into_iter().find(is_in_place), &others[..]) {
+            (Some(earlier), _) => (earlier, "write results to another folder".into()),
+            (None, [first, ..]) if !self.items.iter().all(is_result) => {
+                let below = first.folder.strip_prefix(&first.root);
+                let name = in_shell(below.unwrap_or(&first.folder));
+                (*first, format!("--exclude {name} leaves them out"))
+            }
+            _ => return,
+        };
+        console::tell(&format!(
+            "gpuimg: warning: {} has results of an earlier run, which are inputs, too ({advice})",
+            earlier.folder.shown()
+        ));
     }
 
     /// Warns if the names are in the order of their letters, as a shell gives them, but not of their numbers.

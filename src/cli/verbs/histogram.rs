@@ -26,6 +26,9 @@ pub fn run(
     }
     common.check()?;
     let items = found::collect(inputs, &options.selection, &common.reading, None).map_err(usage)?;
+    if !options.verbosity.quiet {
+        items.warn_about_earlier_results(None);
+    }
     let others = [&options.report, &options.selection.files_from];
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     let path = &output.output;

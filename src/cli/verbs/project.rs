@@ -31,6 +31,9 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     let options = files.batch();
     let mut items =
         inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?;
+    if !options.verbosity.quiet {
+        items.warn_about_earlier_results(None);
+    }
     let lists: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
     output_paths::keep_off("the projection", output, &items.items, &lists).map_err(usage)?;
     let indices = match files.shard {
