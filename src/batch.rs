@@ -31,9 +31,10 @@ mod workers;
 use crate::engine::options::Common;
 use crate::engine::{Destination, Digests, Done, Failure};
 use crate::formats::{Format, format};
+use crate::ops::counts::Counts;
 use crate::ops::histogram::Histogram;
 use crate::ops::{Operation, chain};
-use crate::os::name::Shown;
+use crate::os::name::{Shown, in_shell};
 use crate::os::outcome::{Outcome, usage};
 use crate::os::{self, reason};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -265,6 +266,7 @@ pub(crate) fn measure_set(
             digests,
         });
     }
+    let mut first = None;
     let outcome = batch.run(None, |index, outcome| {
         let counts = match outcome {
             FileOutcome::Done(done) => {
@@ -278,9 +280,13 @@ pub(crate) fn measure_set(
             }
         };
         match counts {
-            Some(counts) => set.add(&counts, 1).with_context(|| {
-                format!("cannot count {}", batch.items.items[index].input.shown())
-            }),
+            Some(counts) => {
+                let item = &batch.items.items[index];
+                let first = *first.get_or_insert(&item.input);
+                check_kind(&set, first, &counts, item)
+                    .and_then(|()| set.add(&counts, 1))
+                    .with_context(|| format!("cannot count {}", item.input.shown()))
+            }
             None => {
                 set.failed += 1;
                 Ok(())
@@ -294,6 +300,27 @@ pub(crate) fn measure_set(
         failures,
         digests,
     })
+}
+
+/// Refuses an image whose pixels have another type than those of the set, whose first file is `first`.
+fn check_kind(set: &Set, first: &Path, counts: &Counts, item: &Item) -> Result<()> {
+    let Some(all) = &set.counts else {
+        return Ok(());
+    };
+    let path = item.file();
+    let pattern = match (path.extension(), first.extension()) {
+        (Some(one), other) if Some(one) != other => PathBuf::from("*").with_extension(one),
+        _ => path.file_name().map_or_else(|| path.into(), PathBuf::from),
+    };
+    ensure!(
+        all.pixel_type() == counts.pixel_type(),
+        "it has {}, but {} has {}: they cannot share a range (process each type in a run of its own, e.g. with --exclude {})",
+        histogram::kind(counts),
+        first.shown(),
+        histogram::kind(all),
+        in_shell(&pattern)
+    );
+    Ok(())
 }
 
 impl Batch<'_, '_> {

@@ -23,6 +23,12 @@ const SCHEMA: u64 = 1;
 /// The largest accepted file, in bytes: four channels of 65,536 values take a tenth of it.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// The type of counted pixels in messages: `1 channel of 16 bits without sign`.
+pub fn kind(counts: &Counts) -> String {
+    let PixelType { channels, values } = counts.pixel_type();
+    format!("{} of {values}", plural(channels, "channel"))
+}
+
 /// The histogram of a set of images of one kind, or of some shards of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
@@ -55,10 +61,6 @@ impl Set {
             self.counts = Some(counts.clone());
             self.images = sum;
             return Ok(());
-        };
-        let kind = |counts: &Counts| {
-            let PixelType { channels, values } = counts.pixel_type();
-            format!("{} of {values}", plural(channels, "channel"))
         };
         ensure!(
             all.pixel_type() == counts.pixel_type(),
