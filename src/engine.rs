@@ -39,7 +39,7 @@ use shared::SharedStatistics;
 use std::path::Path;
 
 pub use combined::{CombinedImage, Facts, FirstPage};
-pub use composite::{Composite, Mix, combine_pages};
+pub use composite::{Composite, Mix, Unfit, combine_pages};
 pub use destination::Destination;
 pub use done::{Digests, Done, Message, PageResult, Results, Warning};
 pub use errors::{Failure, is_write_error};

@@ -30,6 +30,7 @@ mod library_errors;
 pub mod memory;
 pub mod metadata;
 pub mod metaimage;
+pub(crate) mod mosaic;
 pub mod nifti;
 pub mod npy;
 pub mod nrrd;

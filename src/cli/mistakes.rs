@@ -2,6 +2,8 @@
 //! instead. The parser's own messages speak of placeholders and number types; these speak of images.
 
 use super::Cli;
+use crate::formats::mosaic;
+use crate::os::name::{Shown, in_shell};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory};
 use std::error::Error as _;
@@ -436,7 +438,31 @@ impl Mistake<'_> {
                 .is_some_and(|verb| verb.get_positionals().count() > 1);
             let first = if first { " first" } else { "" };
             let known = listed(&self.texts(ContextKind::ValidValue), " or");
-            format!("{}: expected {known}{first}, got '{value}'", self.name())
+            let more = match self.name() {
+                "debayer" => self.mosaic_pattern(),
+                _ => String::new(),
+            };
+            format!(
+                "{}: expected {known}{first}, got '{value}'{more}",
+                self.name()
+            )
+        }
+    }
+
+    /// The pattern of the mosaic as the metadata of a typed file state it, or else how to find it.
+    fn mosaic_pattern(&self) -> String {
+        let typed = self.typed.iter().skip(1).map(Path::new);
+        let mut files = typed.filter(|word| word.is_file());
+        let stated = files.find_map(|file| Some((file, mosaic::stated_pattern(file)?)));
+        match stated {
+            Some((file, pattern)) => {
+                let command = in_shell(file);
+                let name = file.shown();
+                format!(" ({name} states {pattern}: gpuimg debayer {pattern} {command} OUT)")
+            }
+            None => " (the colours of the upper left 2×2 pixels, row by row: the camera's manual has them; or try the four on one \
+                image, of which only one has true colours)"
+                .into(),
         }
     }
 

@@ -14,10 +14,12 @@ use crate::image::{Image, Shape};
 use crate::ops::combine::{self, ChannelColours, Colour, Combine};
 use crate::os::Source;
 use crate::os::count::plural;
-use crate::os::name::Shown;
+use crate::os::name::{Shown, in_shell};
 use crate::timing::CodecClock;
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// How grey images become one of several channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,7 +292,11 @@ impl<'a> CompositeDecoder<'a> {
             };
             ensure!(
                 image_type == *first_type,
-                "{name} is {image_type}, but {first_name} is {first_type}: they must have the same size and type"
+                Unfit::unlike(
+                    [&name, first_name],
+                    [&image_type, first_type],
+                    [image_type.shape, first_type.shape]
+                )
             );
             ensure!(
                 metadata.maxval == first.maxval,
@@ -312,6 +318,59 @@ impl<'a> CompositeDecoder<'a> {
             significant,
             ..metadata
         })
+    }
+}
+
+/// Images that are not channels of one image.
+#[derive(Debug, Error)]
+#[error("{text}")]
+pub struct Unfit {
+    text: String,
+    /// The command that makes them fit; empty if there is none.
+    pub advice: String,
+}
+
+impl Unfit {
+    /// Two images of different sizes or types.
+    fn unlike(
+        [one, other]: [impl Display; 2],
+        [one_type, other_type]: [impl Display; 2],
+        [one_shape, other_shape]: [Shape; 2],
+    ) -> Unfit {
+        let is_narrow = |shape: Shape| !shape.depth.is_wide();
+        let (width, height) = (
+            one_shape.width.min(other_shape.width),
+            one_shape.height.min(other_shape.height),
+        );
+        let advice =
+            if (one_shape.width, one_shape.height) != (other_shape.width, other_shape.height) {
+                format!("gpuimg crop 0,0,{width}x{height} takes the part that both have")
+            } else if one_shape.depth != other_shape.depth
+                && is_narrow(one_shape)
+                && is_narrow(other_shape)
+            {
+                "gpuimg convert --depth 16 makes the types alike".into()
+            } else {
+                String::new()
+            };
+        Unfit {
+            text: format!(
+                "{one} is {one_type}, but {other} is {other_type}: they must have the same size and type"
+            ),
+            advice,
+        }
+    }
+
+    /// An image with several channels.
+    fn not_grey(path: &Path, shape: Shape) -> Unfit {
+        let (name, kind) = (path.shown(), shape.kind());
+        Unfit {
+            text: format!("{name} is {kind}: a channel is a grey image"),
+            advice: format!(
+                "gpuimg convert --channel 1 {} OUT takes one channel",
+                in_shell(path)
+            ),
+        }
     }
 }
 
@@ -428,12 +487,7 @@ fn surveys(
         for part in parts {
             let (path, survey) = (files[part.file].path, known[part.file][part.page]);
             let shape = survey.shape;
-            ensure!(
-                shape.channels == 1,
-                "{} is {}: a channel is a grey image",
-                path.shown(),
-                shape.kind()
-            );
+            ensure!(shape.channels == 1, Unfit::not_grey(path, shape));
             ensure!(
                 !with_colours || !shape.depth.is_wide(),
                 "{} has samples of {}, but colours need 8 or 16 bits (use normalize to convert them)",
@@ -443,9 +497,11 @@ fn surveys(
             let (first, first_path) = *first.get_or_insert((shape, path));
             ensure!(
                 shape == first,
-                "{} is {shape}, but {} is {first}: they must have the same size and type",
-                path.shown(),
-                first_path.shown()
+                Unfit::unlike(
+                    [path.shown(), first_path.shown()],
+                    [shape, first],
+                    [shape, first]
+                )
             );
             // All channels of a page are in memory together with the result. They are counted as metadata.
             bytes = bytes.saturating_add(survey.metadata_bytes);
@@ -534,7 +590,7 @@ impl Decoder for CompositeDecoder<'_> {
             let image = reader.turn_to(part.page).and_then(|()| reader.decode());
             images.push(image.with_context(name)?);
             if let Some(damage) = reader.damage() {
-                policy.accept(Err(Error::msg(damage).context(name())))?;
+                policy.accept(Err(anyhow::Error::msg(damage).context(name())))?;
             }
             for note in reader.fallbacks() {
                 policy.add_fallback(format!("{}: {note}", name()));
