@@ -1,7 +1,7 @@
 //! Smaller images (`--fit`), and what a preview's range is made of: clipping that leaves one value,
 //! values that mean no data, windows, signs, and ranges without a value in them.
 
-use crate::support::axes::file as hyperstack;
+use crate::support::axes::{HYPERSTACK, file as hyperstack};
 use crate::support::contract::{grey, made, outcome, refused, signed, stored, tag, words};
 use crate::support::formats::{format, written};
 use crate::support::stacks::{pages, stack};
@@ -10,7 +10,7 @@ use crate::support::{KINDS, Kind, SIZES, folder, gpu, image, key, run};
 use anyhow::Result;
 use gpuimg::internals::formats;
 use gpuimg::internals::gpu::job::Job;
-use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::metadata::{Field, Metadata, Own, Value};
 use gpuimg::internals::image::number::Number;
 use gpuimg::internals::image::{Depth, HostMemory, Image, Samples, Shape};
 use gpuimg::internals::ops::fit::Fit;
@@ -534,4 +534,218 @@ fn a_range_without_a_value_in_it_is_told() {
     assert!(warning.contains("from 300 to 9000"), "{warning}");
     assert_eq!(split, [0, 0, 65535, 0]);
     assert_eq!(told(&["--range", "9000:20000"]).0, "");
+}
+
+/// The 8-bit samples of a preview, and what it prints.
+fn preview(name: &str, file: &[u8], args: &[&str]) -> (Vec<u8>, String) {
+    let (run, written) = outcome(name, file, &[&["preview"], args].concat(), "look.png");
+    assert_eq!(run.code, 0, "{name}: {}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{name}: {}", run.stderr);
+    let image = read(&written.expect("an output"));
+    (image.samples().as_bytes().to_vec(), run.stderr)
+}
+
+/// Samples from 0 to 10000 in steps of 2000 are shown as 0, 51, 102, 153, 204 and 255.
+const STEPS: [u16; 6] = [0, 2000, 4000, 6000, 8000, 10000];
+const SHOWN: [u8; 6] = [0, 51, 102, 153, 204, 255];
+
+#[test]
+fn a_preview_of_a_stack_was_refused() {
+    let pages = (0..5u16).map(|page| grey(3, STEPS.map(|step| step + page)));
+    let five: Vec<Image> = pages.collect();
+    let (shown, said) = preview("in.tif", &stack(&five, &Metadata::default()), &[]);
+    assert_eq!(shown, SHOWN);
+    assert!(
+        said.contains("page 3 of 5, scaled from the range 2:10002 (--page N shows another)"),
+        "{said}"
+    );
+    let (_, said) = preview(
+        "in.tif",
+        &stack(&five, &Metadata::default()),
+        &["--page", "5"],
+    );
+    assert!(
+        said.ends_with(": scaled from the range 4:10004\n"),
+        "{said}"
+    );
+    // The first channel, the second of three slices, the first of two frames.
+    let (_, said) = preview("in.tif", &hyperstack(12, HYPERSTACK), &[]);
+    let expected = hyperstack_page(HYPERSTACK);
+    assert!(said.contains(&format!("page {expected} of 12, ")), "{said}");
+    // Pages that are not slices: the first one.
+    let others = [grey(3, STEPS), grey(2, [7, 8]), grey(3, STEPS)];
+    let (shown, said) = preview("in.tif", &stack(&others, &Metadata::default()), &[]);
+    assert_eq!(shown, SHOWN);
+    assert!(said.contains("page 1 of 3, "), "{said}");
+}
+
+/// The number of the page with the first channel, the middle slice and the middle frame.
+fn hyperstack_page(description: &str) -> usize {
+    let root = folder(&[("in.tif", &hyperstack(12, description))]);
+    let axes = |name: &str| {
+        let value = description.lines().find_map(|line| line.strip_prefix(name));
+        value.map_or(1, |value| value.trim().parse::<usize>().expect("a number"))
+    };
+    let (z, t) = (axes("slices=").div_ceil(2), axes("frames=").div_ceil(2));
+    let words = ["convert", "in.tif", "out.tif", "--axes"];
+    let place = format!("C=1,Z={z},T={t}");
+    let done = run(root.path(), &[&words[..], &[&place]].concat(), &[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let out = std::fs::read(root.path().join("out.tif")).expect("a file");
+    // The first sample of each page is its number, from 0.
+    usize::from(pages(&out)[0].1[0]) + 1
+}
+
+#[test]
+fn fits_was_shown_upside_down() {
+    let upside_down = [153, 204, 255, 0, 51, 102];
+    let root = folder(&[("in.tif", &stack(&[grey(3, STEPS)], &Metadata::default()))]);
+    let go = |args: &[&str]| {
+        let done = run(root.path(), args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    };
+    go(&["convert", "in.tif", "in.fits"]);
+    let bytes = |name: &str| {
+        let image = read(&std::fs::read(root.path().join(name)).expect("a file"));
+        image.samples().as_bytes().to_vec()
+    };
+    let file = std::fs::read(root.path().join("in.fits")).expect("a file");
+    assert_eq!(preview("in.fits", &file, &[]).0, upside_down);
+    let eight = ["--depth", "8"];
+    go(&[
+        &["normalize", "--auto-orient", "in.fits", "turned.png"],
+        &eight[..],
+    ]
+    .concat());
+    assert_eq!(bytes("turned.png"), upside_down);
+    // Without the option, and where the output has the same convention, rows keep their order.
+    go(&[&["normalize", "in.fits", "kept.png"], &eight[..]].concat());
+    assert_eq!(bytes("kept.png"), SHOWN);
+    go(&["preview", "in.fits", "look.fits"]);
+    assert_eq!(bytes("look.fits"), SHOWN);
+}
+
+#[test]
+fn pixels_without_data_were_measured_in_a_preview() {
+    let own = |tag: u16, text: &str| Own::Tiff {
+        big_endian: false,
+        fields: vec![Field {
+            tag,
+            kind: 2,
+            value: Value::Bytes([text.as_bytes(), b"\0"].concat()),
+        }],
+    };
+    let with_gap = grey(4, [0, 1000, 2000, 3000, 4000, 5000, 6000, 65535]);
+    let nodata = |text: &str| Metadata {
+        own: own(42113, text),
+        ..Metadata::default()
+    };
+    for (text, range) in [
+        ("65535", "0:6000"),
+        ("0", "1000:65535"),
+        ("6.5535e4", "0:6000"),
+        // No value of these samples.
+        ("-9999", "0:65535"),
+        ("nan", "0:65535"),
+    ] {
+        let file = stack(std::slice::from_ref(&with_gap), &nodata(text));
+        let (_, said) = preview("in.tif", &file, &[]);
+        assert!(said.contains(&format!("range {range}\n")), "{text}: {said}");
+    }
+    // As signed samples, with a rescaling to the values of the file: −2000 is −3024.
+    let samples: Vec<u8> = [-2000i16, 0, 100, 200, 300, 1000]
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    let ct = crate::support::dicom::Build {
+        signed: true,
+        ..Default::default()
+    };
+    let ct = ct.text((0x28, 0x1052), "-1024").text((0x28, 0x1053), "1");
+    let padded = ct
+        .clone()
+        .numbers((0x28, 0x120), b"SS", &[(-2000i16) as u16]);
+    for (file, range) in [
+        (ct.file(&samples, None), "-3024:-24"),
+        (padded.file(&samples, None), "-1024:-24"),
+    ] {
+        let (_, said) = preview("in.dcm", &file, &[]);
+        assert!(said.contains(&format!("range {range}\n")), "{said}");
+    }
+    // BLANK is the sample in the file, and BZERO makes it a value.
+    let records = [
+        "SIMPLE  =                    T",
+        "BITPIX  =                   16",
+        "NAXIS   =                    2",
+        "NAXIS1  =                    3",
+        "NAXIS2  =                    2",
+        "BZERO   =                32768",
+        "BLANK   =                32767",
+        "END",
+    ];
+    let mut fits: Vec<u8> = records
+        .iter()
+        .flat_map(|record| format!("{record:<80}").into_bytes())
+        .collect();
+    fits.resize(2880, b' ');
+    fits.extend(
+        [5u16, 10, 20, 30, 40, 65535]
+            .iter()
+            .flat_map(|value| (value ^ 0x8000).to_be_bytes()),
+    );
+    fits.resize(2 * 2880, 0);
+    let (_, said) = preview("in.fits", &fits, &[]);
+    assert!(said.contains("range 5:40\n"), "{said}");
+}
+
+#[test]
+fn a_preview_needs_no_alpha_and_no_white_for_0() {
+    // Grey with alpha: alpha is left out.
+    let with_alpha = Shape {
+        width: 3,
+        height: 2,
+        channels: 2,
+        depth: Depth::Sixteen,
+    };
+    let samples: Vec<u16> = STEPS.iter().flat_map(|&step| [step, 7]).collect();
+    let image = Image::new(with_alpha, Samples::from(samples));
+    let file = stack(&[image], &Metadata::default());
+    assert_eq!(preview("in.tif", &file, &[]).0, SHOWN);
+    let white = Metadata {
+        white_is_zero: true,
+        ..Metadata::default()
+    };
+    let (shown, said) = preview("in.tif", &stack(&[grey(3, STEPS)], &white), &[]);
+    assert_eq!(shown, SHOWN.map(|sample| 255 - sample));
+    assert!(said.contains("range 0:10000\n"), "{said}");
+    for metadata in [Metadata::default(), white] {
+        let file = stack(&[grey(3, STEPS)], &metadata);
+        let (done, written) = outcome("in.tif", &file, &["preview"], "look.jpg");
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(written.is_some_and(|jpeg| jpeg.starts_with(b"\xFF\xD8")));
+    }
+}
+
+#[test]
+fn previews_in_a_folder_are_jpeg_files() {
+    let tiff = stack(&[grey(3, STEPS)], &Metadata::default());
+    let ct =
+        crate::support::dicom::Build::default().file(&STEPS.map(u16::to_le_bytes).concat(), None);
+    let root = folder(&[("in/a.tif", &tiff), ("in/b.dcm", &ct)]);
+    let names = |args: &[&str], out: &str| {
+        let done = run(root.path(), &[&["preview", "in", out], args].concat(), &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        let entries = std::fs::read_dir(root.path().join(out)).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into()).collect();
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names
+    };
+    assert_eq!(names(&[], "looks"), ["a.jpg", "b.jpg"]);
+    assert_eq!(names(&["--format", "png"], "pngs"), ["a.png", "b.png"]);
+    assert_eq!(
+        names(&["--name", "{stem}_s.bmp"], "others"),
+        ["a_s.bmp", "b_s.bmp"]
+    );
 }
