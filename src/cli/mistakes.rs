@@ -3,7 +3,7 @@
 
 use super::Cli;
 use crate::formats::mosaic;
-use crate::os::name::{Shown, in_shell};
+use crate::os::name::{Shown, as_word, in_shell};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory};
 use std::error::Error as _;
@@ -439,7 +439,7 @@ impl Mistake<'_> {
             let first = if first { " first" } else { "" };
             let known = listed(&self.texts(ContextKind::ValidValue), " or");
             let more = match self.name() {
-                "debayer" => self.mosaic_pattern(),
+                "debayer" => self.mosaic_pattern(value),
                 _ => String::new(),
             };
             format!(
@@ -449,16 +449,23 @@ impl Mistake<'_> {
         }
     }
 
-    /// The pattern of the mosaic as the metadata of a typed file state it, or else how to find it.
-    fn mosaic_pattern(&self) -> String {
-        let typed = self.typed.iter().skip(1).map(Path::new);
-        let mut files = typed.filter(|word| word.is_file());
+    /// The pattern of the mosaic as the metadata of a typed file state it, or else how to find it. The word `value` was typed in
+    /// its place.
+    fn mosaic_pattern(&self, value: &str) -> String {
+        let is_input = |word: &&String| *word != value || Path::new(word).is_file();
+        let words: Vec<&Path> = (self.typed.iter().skip(1).filter(is_input))
+            .map(Path::new)
+            .collect();
+        let mut files = words.iter().filter(|word| word.is_file());
         let stated = files.find_map(|file| Some((file, mosaic::stated_pattern(file)?)));
         match stated {
             Some((file, pattern)) => {
-                let command = in_shell(file);
-                let name = file.shown();
-                format!(" ({name} states {pattern}: gpuimg debayer {pattern} {command} OUT)")
+                let words: Vec<String> = words.iter().map(|word| as_word(word)).collect();
+                format!(
+                    " ({} states {pattern}: gpuimg debayer {pattern} {})",
+                    file.shown(),
+                    words.join(" ")
+                )
             }
             None => " (the colours of the upper left 2×2 pixels, row by row: the camera's manual has them; or try the four on one \
                 image, of which only one has true colours)"

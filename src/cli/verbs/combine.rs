@@ -103,6 +103,7 @@ fn instead(inputs: &[PathBuf], output: &Path, reading: &Reading) -> String {
     };
     let named: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     match named[..] {
+        [] if output.exists() => one_input(output, Path::new("out.tif"), reading),
         [] => "gpuimg combine RED GREEN BLUE OUTPUT".into(),
         [only] => one_input(only, output, reading),
         // `gpuimg combine *.tif` takes the last file for the output.
