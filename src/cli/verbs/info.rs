@@ -2,12 +2,13 @@
 //! the others are described.
 
 use crate::batch::about::About;
+use crate::batch::failures::Failures;
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::{Item, Items};
 use crate::batch::sheet::{self, Sheet};
 use crate::cli::print_error;
 use crate::engine::options::Common;
-use crate::engine::{NamedSource, Resources, process_source};
+use crate::engine::{Failure, NamedSource, Resources, process_source};
 use crate::formats::{self, Reading};
 use crate::gpu::{Choice, Devices};
 use crate::image::number::Number;
@@ -16,7 +17,7 @@ use crate::os::Source;
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Prints a line or a JSON object for each image; with `range` the images are decoded, for their smallest and largest
@@ -38,23 +39,39 @@ pub fn run(
         return sheet(&found, path, &common.reading);
     }
     let mut outcome = Outcome::Done;
-    for unread in &found.unread {
-        print_error(&unread.error());
+    let mut failures = Failures::default();
+    let mut fail = |failures: &mut Failures, error: &Error| {
+        tell(failures.add(0, error));
         outcome = Outcome::SomeFailed;
+    };
+    for unread in &found.unread {
+        fail(&mut failures, &unread.error());
     }
     for item in &found.items {
         for described in describe(item, range, common) {
-            match described {
-                Ok((name, about)) if json => console::print(&about.json(&name).to_string())?,
-                Ok((name, about)) => console::print(&about.line(&name))?,
+            let (name, about) = match described {
+                Ok(described) => described,
                 Err(error) => {
-                    print_error(&error);
-                    outcome = Outcome::SomeFailed;
+                    fail(&mut failures, &error);
+                    continue;
                 }
+            };
+            tell(failures.release());
+            if json {
+                console::print(&about.json(&name).to_string())?;
+            } else {
+                console::print(&about.line(&name))?;
             }
         }
     }
+    tell(failures.finish());
     Ok(outcome)
+}
+
+fn tell(lines: impl IntoIterator<Item = String>) {
+    for line in lines {
+        console::tell(&format!("gpuimg: {line}"));
+    }
 }
 
 /// Writes a page about the files. A file that cannot be read is on it with its error.
@@ -126,8 +143,8 @@ fn describe_image(
     Ok((name.into(), about))
 }
 
-fn cannot_read(name: &Path) -> String {
-    format!("cannot read {}", name.shown())
+fn cannot_read(name: &Path) -> Failure {
+    Failure::new("read", name)
 }
 
 /// The smallest and the largest value of all pages, without alpha and without values that are not finite; `None` if there are
