@@ -222,7 +222,7 @@ fn a_channel_that_an_image_lacks_is_refused() {
     };
     assert_eq!(
         refused(&["convert", "grey.pgm", "out.pgm", "--channel", "2"]),
-        "gpuimg: cannot convert grey.pgm: it is grey, which has no channel 2\n"
+        "gpuimg: cannot convert grey.pgm: it is grey, which has no channel 2 (--axes C=2 selects a channel of a stack)\n"
     );
     let same = go(
         root.path(),

@@ -56,7 +56,7 @@ fn a_text_file_is_no_image() {
         &[("in.png", b"not pixels")],
         &args,
         1,
-        "gpuimg: cannot read in.png: it is not a supported image format (see `gpuimg formats`)",
+        "gpuimg: cannot read in.png: it is not a supported image format (see `gpuimg formats`; --raw reads samples without a header)",
     );
 }
 
@@ -223,7 +223,7 @@ fn several_pages_go_into_no_png() {
         &[("in.tif", &stack)],
         &["normalize", "in.tif", "out.png"],
         1,
-        "pages do not fit into one PNG file: --pages N selects one, and TIFF, NumPy, FITS and Zarr can hold all",
+        "pages do not fit into one PNG file: --pages N selects one, --split writes a file for each, and TIFF, NumPy, FITS and Zarr can hold all",
     );
 }
 

@@ -90,6 +90,8 @@ mod metadata;
 mod mutations;
 /// Names of files that are not text, in what is printed.
 mod names;
+/// Seven new users, and the answers to what they first type.
+mod newcomers;
 /// Parts of a projection, and what merges them.
 mod order;
 mod partial;

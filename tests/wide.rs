@@ -382,7 +382,7 @@ fn samples_that_are_no_numbers() {
     ] {
         for made in [cpu(&op, &image), naive(&op, &image)] {
             let text = format!("{:#}", made.expect_err("refused"));
-            let words = "4 of its samples are NaN or infinite (use --nan VALUE to replace them)";
+            let words = "4 of its samples are NaN or infinite (use --nan VALUE to replace them, e.g. --nan 0)";
             assert_eq!(text, words);
         }
     }

@@ -224,8 +224,14 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         );
         ensure!(
             named_folder || named_format.is_err(),
-            "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}",
-            in_shell(&output.with_extension("").join(""))
+            "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}{}",
+            in_shell(&output.with_extension("").join("")),
+            match named_format {
+                Ok(format) if format.capabilities.pages && !files.split && files.name.is_none() => {
+                    "; or --stack to write all pages to one file"
+                }
+                _ => "",
+            }
         );
     } else if !is_folder {
         let asked = files.format.is_some() || is_file;
@@ -238,7 +244,18 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
                 "cannot write {}: {error}; add a trailing / if it is a folder",
                 output.shown()
             ),
-            Err(_) if !asked => {}
+            Err(_) if !asked => {
+                let name = output.to_str().unwrap_or_default();
+                let extension = name.strip_prefix('.').unwrap_or(name);
+                if let [input] = inputs
+                    && format::of_extension(&Path::new("a").with_extension(extension)).is_ok()
+                {
+                    bail!(
+                        "{shown} is a format, not the name of a file: name the output, e.g. {}; add a trailing / if it is a folder",
+                        in_shell(&input.with_extension(extension))
+                    );
+                }
+            }
             _ => return Ok(Naming::File(output.into())),
         }
     }

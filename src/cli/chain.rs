@@ -105,6 +105,9 @@ fn unknown(word: &str) -> String {
         "project" => "it combines many images, but run processes each image separately",
         "restore" => "the type of its result depends on the file",
         _ if is_verb => "it does not produce images",
+        _ if word.ends_with([',', ';', '|']) => {
+            "+ separates two verbs, e.g. 'normalize + rotate 90'"
+        }
         _ => "unknown verb",
     };
     let names: Vec<&str> = entries().map(|entry| entry.name).collect();

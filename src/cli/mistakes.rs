@@ -47,7 +47,11 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
     (&["gamma"], "use normalize --curve gamma:2.2"),
     (
         &["asinh", "log"],
-        "use normalize --curve asinh or --curve log",
+        "use normalize --curve asinh or --curve log, or --report FILE for a record of all files",
+    ),
+    (
+        &["memory", "mem", "max-memory", "ram"],
+        "use --mem-limit SIZE, e.g. --mem-limit 8G",
     ),
     (
         &["stf", "zscale"],
@@ -81,7 +85,10 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
         &["bits", "bit-depth", "8bit", "dtype"],
         "use --depth 8 or --depth 16 to set the bits per sample",
     ),
-    (&["gpu", "cuda"], "use --device gpu"),
+    (
+        &["gpu", "cuda"],
+        "use --device gpu, or --device gpu:1 for the second one",
+    ),
     (&["cpu", "no-gpu"], "use --device cpu"),
     (
         &["compress", "compression", "quality"],
@@ -221,7 +228,8 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["stack", "concat", "concatenate"],
-        "gpuimg convert IN... OUT.tif --stack puts many files into one stack",
+        "gpuimg convert IN... OUT.tif --stack puts many files into one stack, gpuimg project median IN... OUT combines them into one \
+         image",
     ),
     (
         &["split", "unstack"],
@@ -241,6 +249,24 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
             "std", "stddev", "variance", "ndvi", "add", "multiply", "divide",
         ],
         "gpuimg does not compute this",
+    ),
+    (
+        &["extract"],
+        "use gpuimg convert --pages N IN OUT for a page, --channel N for a channel, or gpuimg crop for a region",
+    ),
+    (
+        &[
+            "devices",
+            "device",
+            "gpu",
+            "gpus",
+            "check",
+            "status",
+            "system",
+            "test",
+            "nvidia-smi",
+        ],
+        "gpuimg doctor shows the hardware and what gpuimg would use",
     ),
     (&["hist"], "use gpuimg histogram IN -o FILE"),
     (&["benchmark"], "use gpuimg bench"),
@@ -340,11 +366,8 @@ impl Mistake<'_> {
 
     fn unknown_verb(&self) -> String {
         let word = self.text(ContextKind::InvalidSubcommand);
-        if Path::new(&word).is_file() {
-            return format!(
-                "'{word}' is a file, and a verb comes first: gpuimg preview IN OUT.jpg makes a small image to look \
-                 at, gpuimg normalize IN OUT scales the range"
-            );
+        if Path::new(&word).exists() {
+            return self.files_without_verb(&word);
         }
         let known = || {
             let similar = self.texts(ContextKind::SuggestedSubcommand);
@@ -359,6 +382,38 @@ impl Mistake<'_> {
         };
         let here = foreign(FOREIGN_VERBS, &word).map_or_else(known, Into::into);
         format!("unknown verb '{word}': {here}")
+    }
+
+    /// The commands that were probably meant where only files were typed, the first of which is `word`.
+    fn files_without_verb(&self, word: &str) -> String {
+        let what = if Path::new(word).is_dir() {
+            "folder"
+        } else {
+            "file"
+        };
+        let files: Vec<&Path> = (self.typed.iter())
+            .filter(|word| !word.starts_with("--"))
+            .map(Path::new)
+            .collect();
+        let [look, bright] = match (what, &files[..]) {
+            ("folder", [input]) => [(*input, "looks/"), (*input, "out/")],
+            ("folder", [input, ..]) => [(*input, "looks/"), (*input, "")],
+            (_, [input, ..]) => [(*input, "look.jpg"), (*input, "")],
+            _ => [(Path::new("IN"), "OUT.jpg"), (Path::new("IN"), "OUT")],
+        }
+        .map(|(input, output)| {
+            let output = match (output, &files[..]) {
+                ("", [_, output]) => Path::new(output),
+                ("", [_]) => Path::new("bright.png"),
+                ("", _) => Path::new("out/"),
+                (output, _) => Path::new(output),
+            };
+            format!("{} {}", in_shell(input), in_shell(output))
+        });
+        format!(
+            "'{word}' is a {what}, and a verb comes first: gpuimg preview {look} makes a small image to look at, gpuimg normalize \
+             {bright} scales the range"
+        )
     }
 
     fn unexpected(&self, word: &str) -> String {

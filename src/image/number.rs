@@ -104,7 +104,18 @@ impl FromStr for Number {
         let value = whole.map(Number::Whole).or_else(real);
         value
             .filter(|value| value.as_f32().is_finite())
-            .ok_or_else(|| format!("'{text}' is not a possible sample value"))
+            .ok_or_else(|| not_a_value(text))
+    }
+}
+
+/// The message for a text that is not a value.
+pub fn not_a_value(text: &str) -> String {
+    let number = text
+        .trim()
+        .trim_end_matches(|c: char| c.is_alphabetic() || c == '%');
+    match number.parse::<f64>() {
+        Ok(_) if number != text.trim() => format!("'{text}': write {number}, without a unit"),
+        _ => format!("'{text}' is not a possible sample value"),
     }
 }
 

@@ -74,7 +74,7 @@ impl Operation for Convert {
         if let Some(channel) = self.channel {
             ensure!(
                 channel.get() <= shape.channels,
-                "it is {}, which has no channel {channel}",
+                "it is {}, which has no channel {channel} (--axes C={channel} selects a channel of a stack)",
                 shape.kind()
             );
         }

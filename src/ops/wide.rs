@@ -47,7 +47,7 @@ pub fn check_finite(nonfinite: u64, nan: Option<f64>) -> Result<()> {
     let are = if nonfinite == 1 { "is" } else { "are" };
     ensure!(
         nonfinite == 0 || nan.is_some(),
-        "{nonfinite} of its samples {are} NaN or infinite (use --nan VALUE to replace them)"
+        "{nonfinite} of its samples {are} NaN or infinite (use --nan VALUE to replace them, e.g. --nan 0)"
     );
     Ok(())
 }

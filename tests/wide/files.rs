@@ -434,11 +434,11 @@ fn refusals_say_what_to_do() {
         ("normalize in out --across", "32-bit floating point"),
         (
             "project mean in/a.tif in/nan.tif out.tif",
-            "NaN or infinite (use --nan VALUE to replace them)",
+            "NaN or infinite (use --nan VALUE to replace them, e.g. --nan 0)",
         ),
         (
             "normalize in/nan.tif out.png",
-            "1 of its samples is NaN or infinite (use --nan VALUE to replace them)",
+            "1 of its samples is NaN or infinite (use --nan VALUE to replace them, e.g. --nan 0)",
         ),
         (
             "normalize in/nan.tif out.png --range 0:1",

@@ -12,7 +12,7 @@ use crate::image::Depth;
 use crate::image::metadata::Metadata;
 use crate::ops::project::Project;
 use crate::os::console;
-use crate::os::name::Shown;
+use crate::os::name::{Shown, in_shell};
 use crate::os::outcome::{Outcome, usage};
 use crate::os::system::ends_with_separator;
 use crate::os::{StoreRun, Target, is_folder_of_files, make_folder, parent};
@@ -164,8 +164,10 @@ fn destination(
 ) -> Result<Destination> {
     ensure!(
         !inputs.is_empty() || files.files_from.is_some(),
-        "expected an input and an output, got only {}",
-        output.shown()
+        "expected an input and an output, got only {}: the output comes last, e.g. gpuimg project {} {} out.tif",
+        output.shown(),
+        op.how.name(),
+        in_shell(output)
     );
     if is_folder_of_files(output) || ends_with_separator(output) {
         bail!(

@@ -4,13 +4,16 @@ use super::calibrate;
 use super::convert::{Measured, Range, check, convert, measure_set_range};
 use crate::batch::conversion::Conversion;
 use crate::batch::options::Files;
-use crate::cli::{Step, WholeSet, steps};
+use crate::cli::{Cli, Step, WholeSet, steps};
 use crate::engine::options::Common;
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::ops::set_range::SetRange;
+use crate::os::name::in_shell;
 use crate::os::outcome::{Outcome, usage};
 use anyhow::{Context, Result, ensure};
+use clap::CommandFactory;
+use std::path::PathBuf;
 
 /// A verb as it was typed: an operation, and the source of its statistic for a whole set.
 struct Typed {
@@ -21,6 +24,7 @@ struct Typed {
 /// Runs the verbs on each image. The result has the same bytes as that of single verbs with lossless files between them,
 /// where the first verb has `--depth 16` and `--auto-orient`, and the last one has `--depth 8`.
 pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
+    check_quotes(verbs, files).map_err(usage)?;
     let steps = steps(verbs).map_err(usage)?;
     let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
     common.check()?;
@@ -30,6 +34,39 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     }
     let mut conversion = Conversion::from_arguments(files, common).map_err(usage)?;
     with_operations(steps, &mut conversion, files, common, convert)
+}
+
+/// Refuses verbs that are several words of the command line, and so would be inputs.
+fn check_quotes(verbs: &str, files: &Files) -> Result<()> {
+    let is_typed = |path: &&PathBuf| !path.exists() && path.to_str().is_some_and(is_word_of_chain);
+    let words: Vec<&str> = files
+        .paths
+        .iter()
+        .take_while(is_typed)
+        .filter_map(|path| path.to_str())
+        .collect();
+    let mut chain = verbs.to_string();
+    for word in &words {
+        let begins_verb = Cli::command().find_subcommand(word).is_some();
+        chain += match (begins_verb, chain.ends_with('+')) {
+            (true, false) => " + ",
+            _ => " ",
+        };
+        chain += word;
+    }
+    let rest = files.paths[words.len()..].iter().map(|path| in_shell(path));
+    let rest: Vec<String> = rest.collect();
+    ensure!(
+        words.is_empty(),
+        "the verbs are one word in quotes: gpuimg run '{chain}' {}",
+        rest.join(" ")
+    );
+    Ok(())
+}
+
+/// Whether a word is a verb, a number or `+`, and so no name of a file that does not exist.
+fn is_word_of_chain(word: &str) -> bool {
+    word == "+" || word.parse::<u32>().is_ok() || Cli::command().find_subcommand(word).is_some()
 }
 
 /// Calls `work` with the operations of `steps`, whose frames and sets have been read and measured.

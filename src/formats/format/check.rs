@@ -58,7 +58,7 @@ pub fn check_output(format: &Format, shapes: &[Shape]) -> Result<()> {
 pub fn check_pages(format: &Format, pages: usize) -> Result<()> {
     ensure!(
         pages == 1 || format.capabilities.pages,
-        "{pages} pages do not fit into one {} file: --pages N selects one, and {} hold all",
+        "{pages} pages do not fit into one {} file: --pages N selects one, --split writes a file for each, and {} hold all",
         format.name,
         those(|can| can.pages)
     );
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(
             message(check_pages(pnm, 2)).as_deref(),
             Some(
-                "2 pages do not fit into one PNM file: --pages N selects one, and TIFF, NumPy, FITS and Zarr can hold all"
+                "2 pages do not fit into one PNM file: --pages N selects one, --split writes a file for each, and TIFF, NumPy, FITS and Zarr can hold all"
             )
         );
         assert_eq!(message(check_pages(&crate::formats::tiff::FORMAT, 2)), None);

@@ -55,7 +55,9 @@ pub fn of_content(source: &Source) -> Result<&'static Format> {
             foreign.name,
             foreign.advice
         ),
-        None => bail!("it is not a supported image format (see `gpuimg formats`)"),
+        None => bail!(
+            "it is not a supported image format (see `gpuimg formats`; --raw reads samples without a header)"
+        ),
     }
 }
 

@@ -132,7 +132,7 @@ impl Range {
     pub fn parse_window(text: &str) -> Result<Range, String> {
         let (center, width) = text
             .split_once(':')
-            .ok_or("expected a center and a width separated by a colon, e.g. 40:400")?;
+            .ok_or("expected a center and a width separated by a colon, e.g. 40:400 (--range auto-window uses the window of each file)")?;
         let whole = |text: &str| text.trim().parse::<i32>().ok().map(i64::from);
         if let Some((center, width)) = whole(center).zip(whole(width)) {
             if width < 2 {
@@ -148,7 +148,7 @@ impl Range {
             let value = text.trim().parse::<f64>().ok();
             value
                 .filter(|value| (*value as f32).is_finite())
-                .ok_or_else(|| format!("'{text}' is not a possible sample value"))
+                .ok_or_else(|| number::not_a_value(text))
         };
         let (center, width) = (real(center)?, real(width)?);
         let (min, max) = (center - width / 2.0, center + width / 2.0);
@@ -237,9 +237,11 @@ impl FromStr for Range {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Range, String> {
-        let (min, max) = text
-            .split_once(':')
-            .ok_or("expected two values separated by a colon, e.g. 0:4095")?;
+        let (min, max) = text.split_once(':').ok_or(if text == "auto" {
+            "use --auto to ignore outliers, or --range auto-window for the window of each file"
+        } else {
+            "expected two values separated by a colon, e.g. 0:4095"
+        })?;
         let range = Range {
             min: min.parse()?,
             max: max.parse()?,
