@@ -33,11 +33,12 @@ const SCHEMAS: [&str; 12] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 19] = [
+const OPTIONAL: [(&str, &str); 20] = [
     ("verify", "page"),
     ("journal", "axes"),
     ("journal", "fit"),
     ("journal", "level"),
+    ("journal", "preview"),
     ("journal", "raw_type"),
     ("journal", "zarr"),
     ("journal", "damaged"),
@@ -238,11 +239,14 @@ fn printed() -> Vec<(&'static str, Value)> {
         "rotate 180 stacks out7 --format zarr --zarr-levels 2 --fit 2 --raw-type be -q",
         "rotate 180 out7 out8 --format tiff --level 1 -q",
         "rotate 180 stacks out9 --format pnm --axes C=1,Z=2,T=1 -q",
+        "preview stacks out10 -q",
     ] {
         let run = run(root, &line.split(' ').collect::<Vec<_>>(), &[]);
         assert_eq!(run.code, 0, "{line}: {}", run.stderr);
     }
-    for folder in ["out", "out2", "out3", "out5", "out7", "out8", "out9"] {
+    for folder in [
+        "out", "out2", "out3", "out5", "out7", "out8", "out9", "out10",
+    ] {
         let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");
         all.extend(objects(&journal).into_iter().map(|line| ("journal", line)));
     }

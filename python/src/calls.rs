@@ -21,6 +21,9 @@ const FILE: usize = usize::MAX;
 /// The longer side of an image in a notebook, at most: about the width of a cell.
 const PREVIEW_SIDE: usize = 800;
 
+/// The operation of `preview`. NaN is shown as the least value, which is clamped to the range.
+const PREVIEW: &str = "normalize --auto --nan=-3.4028235e38";
+
 /// How an image is read; the words are those of the command line.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -141,7 +144,7 @@ impl Wanted {
         let mut operations = match self.ops.trim() {
             "" | "convert" => Operations::new(),
             // These cannot be steps of `gpuimg run`.
-            "preview" => "normalize --auto".parse().or_raise()?,
+            "preview" => PREVIEW.parse().or_raise()?,
             "restore" => Operations::new().restore(false),
             "restore --nearest" => Operations::new().restore(true),
             text => text.parse().or_raise()?,

@@ -30,6 +30,11 @@ pub(super) fn entries() -> impl Iterator<Item = &'static Entry> {
 fn subcommand(entry: &Entry) -> Command {
     let own = entry.command();
     let about = own.get_about().cloned().unwrap_or_default();
+    let long_about = own.get_long_about().cloned();
+    let with_long_about = |command: Command| match &long_about {
+        Some(text) => command.long_about(text.clone()),
+        None => command,
+    };
     let own = if entry.measures {
         Following::augment_args(WholeSet::augment_args(own))
             .mut_arg("across", |across| across.conflicts_with("shard"))
@@ -48,7 +53,7 @@ fn subcommand(entry: &Entry) -> Command {
             format!("<{}> ", name.map_or(own.get_id().as_str(), |name| name))
         })
         .collect::<String>();
-    whole
+    with_long_about(whole)
         .override_usage(format!(
             "gpuimg {} [OPTIONS] {inputs}INPUT... OUTPUT",
             entry.name

@@ -165,7 +165,9 @@ impl Verb for Normalize {
     }
 }
 
-/// Make a small 8-bit image to look at, upright and without outliers: normalize --auto --auto-orient --fit 1024 --depth 8. Of a stack, it shows the middle page
+/// Make a small 8-bit image to look at, ignoring outliers: normalize --auto --fit 1024 --depth 8
+///
+/// Images are upright, without alpha, and 0 is black. FITS is shown with its first row at the bottom. Of a stack, the middle page is shown; --pages selects others. NaN and the no-data values of the file (GDAL's NODATA, BLANK of FITS, padding of DICOM) do not count in the range. In a folder, each preview is a JPEG.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[group(skip)]
 pub struct Preview {

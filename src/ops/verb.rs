@@ -21,7 +21,7 @@ pub trait Verb: Args {
     /// set.
     const MEASURES: bool = false;
 
-    /// Whether its results are only looked at: they are upright, they are JPEG files in a folder, and of a stack they show one page.
+    /// Whether its results are previews: they are upright, they are JPEG files in a folder, and of a stack they show one page.
     const PREVIEWS: bool = false;
 
     /// Defaults of the options for files: an option's name and its value.
@@ -49,7 +49,7 @@ pub struct Entry {
     pub chains: bool,
     /// Whether it may need a statistic.
     pub measures: bool,
-    /// Whether its results are only looked at.
+    /// Whether its results are previews.
     pub previews: bool,
     /// Defaults of the options for files.
     pub file_defaults: &'static [(&'static str, &'static str)],
