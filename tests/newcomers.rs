@@ -129,7 +129,7 @@ fn a_microscopist() {
             ),
             ("gpuimg convert 'my cells.tif' second.tif --axes C=2", 0, ""),
             (
-                "gpuimg combine nuclei.tif max.tif second.tif rgb.tif",
+                "gpuimg combine nuclei.tif max.tif max.tif rgb.tif",
                 1,
                 "they must have the same size and type (gpuimg crop 0,0,57x61 takes the part that both have)",
             ),

@@ -248,6 +248,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
                 let name = output.to_str().unwrap_or_default();
                 let extension = name.strip_prefix('.').unwrap_or(name);
                 if let [input] = inputs
+                    && output.components().count() == 1
                     && format::of_extension(&Path::new("a").with_extension(extension)).is_ok()
                 {
                     bail!(

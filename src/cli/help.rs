@@ -267,6 +267,7 @@ fn with_usual_verbs(program: Command, verbs: &[String]) -> Command {
     };
     let program = verbs.iter().fold(program, shown);
     program
+        .mut_arg("version", |option| option.help("Print the version"))
         .mut_arg("licenses", |option| option.hide(true))
         .mut_arg("json_usage", |option| option.hide(true))
         .disable_help_subcommand(true)
