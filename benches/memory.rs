@@ -147,26 +147,33 @@ fn many(image: &Image, copied: Duration) {
         moved,
         Some((as_much(moved), "copy")),
     );
-    let frame = |name: &str| Some(Frame::new(name, image.clone(), false));
-    let bright = |mut frame: Frame| {
+    // Frames of other values than the image, so that the results are noise, too.
+    let frame = |name: &str, change: fn(u16) -> u16| {
+        let mut frame = Frame::new(name, image.clone(), false);
         match frame.image.samples_mut() {
-            Samples::U8(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(90)),
-            Samples::U16(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(9000)),
+            Samples::U8(samples) => samples
+                .iter_mut()
+                .for_each(|v| *v = change((*v).into()) as u8),
+            Samples::U16(samples) => samples.iter_mut().for_each(|v| *v = change(*v)),
             Samples::U32(_) | Samples::U64(_) => unreachable!("8 or 16 bits were expected"),
         }
-        frame
+        Some(frame)
     };
-    let flat = frame("flat").map(bright);
+    let dark = frame("dark", |v| v / 16);
+    let flat = frame("flat", |v| v % 64 + 100);
+    // Above the noise there are no hot samples; in it, every block of samples has some.
     for (name, flat, hot) in [
         ("calibrate, dark", None, None),
+        ("calibrate, dark, hot", None, Some(u16::MAX)),
         ("calibrate, dark and flat", flat.clone(), None),
-        ("calibrate, dark, flat, hot", flat, Some(1000)),
+        ("calibrate, dark, flat, hot", flat.clone(), Some(u16::MAX)),
+        ("… in the noise", flat, Some(0)),
     ] {
         let mut moved = bytes * if flat.is_some() { 4.0 } else { 3.0 };
         if hot.is_some() {
             moved += 2.0 * bytes;
         }
-        let op = Calibrate::new(frame("dark"), flat, 100, hot).expect("frames");
+        let op = Calibrate::new(dark.clone(), flat, 100, hot).expect("frames");
         operation(name, &op, image, as_much(moved), "copy");
     }
 }

@@ -61,7 +61,7 @@ impl Whole {
 }
 
 /// Samples of a type that a frame may have.
-pub(super) trait Frameable: Sample {
+pub(super) trait Frameable: Sample + hot::Comparable {
     /// The samples of a frame of this type.
     fn samples(frame: &Option<Image>) -> Option<&[Self]>;
 }
