@@ -28,7 +28,7 @@ use std::path::PathBuf;
 
 pub use entry::{main, main_with};
 
-pub(crate) use chain::{Step, steps};
+pub(crate) use chain::{Projected, Step, steps};
 pub(crate) use entry::{print_error, status};
 pub(crate) use images::Images;
 pub(crate) use mistakes::{misread, sentence};
@@ -128,7 +128,7 @@ pub(crate) enum Verb {
     /// Apply several verbs to each image in one pass, without intermediate files
     #[command(after_help = examples::RUN, override_usage = "gpuimg run [OPTIONS] VERBS INPUT... OUTPUT")]
     Run {
-        /// The verbs with their own options, separated by +: normalize, convert, crop, debayer, lut, transpose, rotate, flip and calibrate
+        /// The verbs with their own options, separated by +: normalize, convert, crop, debayer, lut, transpose, rotate, flip and calibrate; project can be the first
         #[arg(value_name = "VERBS")]
         verbs: String,
         /// The inputs and the output.
@@ -139,7 +139,11 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Combine many images, or the pages of a stack, into one: the sum, mean, minimum, maximum or median of each pixel
-    #[command(after_help = examples::PROJECT, override_usage = "gpuimg project [OPTIONS] PROJECTION INPUT... OUTPUT")]
+    #[command(
+        after_help = examples::PROJECT,
+        override_usage = "gpuimg project [OPTIONS] PROJECTION INPUT... OUTPUT",
+        mut_arg("axis", |arg| arg.conflicts_with_all(["partial", "pages"]))
+    )]
     Project {
         /// The projection with its options.
         #[command(flatten)]

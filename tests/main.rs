@@ -120,6 +120,8 @@ mod pretended_gpu;
 mod previews;
 /// One image of many.
 mod project;
+/// `project` as the first verb of `run`.
+mod project_run;
 /// Outputs of a report that are derived again.
 mod prove;
 /// Names that are exchanged while a run is under way.

@@ -12,7 +12,7 @@ use crate::ops::combine::ChannelColours;
 use crate::ops::fit::Fit;
 use crate::os::limits;
 use crate::os::memory_budget;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::env;
 use std::num::NonZeroUsize;
@@ -210,6 +210,15 @@ pub struct Files {
     pub options: formats::Options,
 }
 
+/// The axis along which pages are combined.
+#[derive(Args, Clone, Copy, Debug)]
+#[group(skip)]
+pub struct Along {
+    /// Project along this axis of a stack (ImageJ hyperstack, OME-TIFF or NIfTI): one image for each position on the other axes
+    #[arg(long, value_name = "AXIS")]
+    pub axis: Option<Axis>,
+}
+
 /// The inputs and the output of a subcommand that makes one image of many.
 #[derive(Args, Clone, Debug)]
 pub struct Gathered {
@@ -217,9 +226,9 @@ pub struct Gathered {
     #[arg(required = true, value_name = "INPUT… OUTPUT")]
     pub paths: Vec<PathBuf>,
 
-    /// Project along this axis of a stack (ImageJ hyperstack, OME-TIFF or NIfTI): one image for each position on the other axes
-    #[arg(long, value_name = "AXIS", conflicts_with_all = ["partial", "pages"])]
-    pub axis: Option<Axis>,
+    /// The axis along which pages are combined.
+    #[command(flatten)]
+    pub along: Along,
 
     /// Output format (default: from the extension)
     #[arg(long, value_parser = format::argument())]
@@ -336,6 +345,51 @@ pub struct ChannelFiles {
 }
 
 impl Gathered {
+    /// The inputs and the output of `gpuimg run` whose first verb is a projection.
+    ///
+    /// # Errors
+    /// An option for several results.
+    pub fn of_run(files: &Files, along: Along) -> Result<Gathered> {
+        let batch = &files.batch;
+        let several = [
+            ("--auto-orient", files.auto_orient),
+            ("--low-memory", files.low_memory),
+            ("--split", files.split),
+            ("--stack", files.stack),
+            ("--name", files.name.is_some()),
+            ("--shard", batch.selection.shard.is_some()),
+            ("--report", batch.report.is_some()),
+            ("--resume", batch.resume),
+            ("--dry-run", batch.dry_run),
+            ("--watch", batch.watching.watch),
+        ];
+        if let Some((option, _)) = several.into_iter().find(|(_, given)| *given) {
+            bail!(
+                "{option} cannot be combined with project, which makes one image: run gpuimg project on its own, and the other verbs on its result"
+            );
+        }
+        let mut paths = files.paths.clone();
+        paths.extend(files.output.clone());
+        Ok(Gathered {
+            paths,
+            along,
+            format: files.format,
+            depth: files.depth,
+            fit: files.fit,
+            overwrite: files.overwrite,
+            sync: files.sync,
+            include: batch.selection.include.clone(),
+            exclude: batch.selection.exclude.clone(),
+            files_from: batch.selection.files_from.clone(),
+            partial: false,
+            shard: None,
+            jobs: batch.jobs,
+            mem_limit: batch.mem_limit,
+            verbosity: batch.verbosity,
+            options: files.options,
+        })
+    }
+
     /// The options as those of a batch.
     pub fn batch(&self) -> Options {
         Options {

@@ -3,6 +3,8 @@
 
 use super::{Cli, Frames, WholeSet, sentence};
 use crate::api::{Error, Operations};
+use crate::batch::options::Along;
+use crate::ops::project::Project;
 use crate::ops::{Entry, Operation};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -21,6 +23,20 @@ pub enum Step {
     },
     /// `calibrate`, whose frames are yet to be read.
     Calibrate(Frames),
+    /// `project`, which can only be the first.
+    Project(Projected),
+}
+
+/// `project` as a step.
+#[derive(Args, Debug)]
+#[group(skip)]
+pub struct Projected {
+    /// The projection with its options.
+    #[command(flatten)]
+    pub op: Project,
+    /// The axis along which it combines pages.
+    #[command(flatten)]
+    pub along: Along,
 }
 
 /// The verbs of an expression, in order; words are split and quoted as in a shell.
@@ -33,7 +49,14 @@ pub fn steps(expression: &str) -> Result<Vec<Step>> {
         !words.is_empty(),
         "run expects verbs first, e.g. gpuimg run 'normalize + rotate 90' in/ out/"
     );
-    words.split(|word| word == "+").map(step).collect()
+    let steps = words.split(|word| word == "+").map(step);
+    let steps = steps.collect::<Result<Vec<Step>>>()?;
+    let is_project = |step: &Step| matches!(step, Step::Project(_));
+    ensure!(
+        !steps.iter().skip(1).any(is_project),
+        "project combines all inputs into one image, so it must be the first step of gpuimg run: run the verbs before it on their own first, into a folder, and then project that folder"
+    );
+    Ok(steps)
 }
 
 /// Parses the verbs of `gpuimg run`: `normalize --clip 0.1:99.9 + rotate 90`.
@@ -50,6 +73,11 @@ impl FromStr for Operations {
                     ));
                 }
                 Step::Operation { op, .. } => operations.then(op),
+                Step::Project(_) => {
+                    return Err(Error::argument(
+                        "project combines many images, and these operations process one: call project first",
+                    ));
+                }
                 Step::Calibrate(_) => {
                     return Err(Error::argument(
                         "calibrate takes its frames from images: use Operations::calibrate",
@@ -76,6 +104,7 @@ fn step(words: &[String]) -> Result<Step> {
         Some(entry) if entry.measures => WholeSet::augment_args(entry.command()),
         Some(entry) => entry.command(),
         None if verb == "calibrate" => Frames::augment_args(Command::new("calibrate")),
+        None if verb == "project" => Projected::augment_args(Command::new("project")),
         None => bail!(unknown(verb)),
     };
     let command = command.disable_help_flag(true);
@@ -91,6 +120,7 @@ fn step(words: &[String]) -> Result<Step> {
                     WholeSet::default()
                 },
             },
+            None if verb == "project" => Step::Project(Projected::from_arg_matches(&matches)?),
             None => Step::Calibrate(Frames::from_arg_matches(&matches)?),
         })
     };
@@ -102,7 +132,6 @@ fn unknown(word: &str) -> String {
     let is_verb = Cli::command().find_subcommand(word).is_some();
     let why = match word {
         _ if word.starts_with('-') => "options go after their verb",
-        "project" => "it combines many images, but run processes each image separately",
         "restore" => "the type of its result depends on the file",
         _ if is_verb => "it does not produce images",
         _ if word.ends_with([',', ';', '|']) => {
@@ -112,7 +141,7 @@ fn unknown(word: &str) -> String {
     };
     let names: Vec<&str> = entries().map(|entry| entry.name).collect();
     format!(
-        "'{word}' cannot be a step of gpuimg run: {why} (use {} or calibrate)",
+        "'{word}' cannot be a step of gpuimg run: {why} (use {} or calibrate, and project as the first)",
         names.join(", ")
     )
 }
@@ -180,7 +209,14 @@ mod tests {
             ("+ normalize", "missing verb"),
             ("normalize + + rotate 90", "missing verb"),
             ("sum", "it does not produce images"),
-            ("project mean", "it combines many images"),
+            ("rotate 90 + project mean", "must be the first step"),
+            ("project mean + project max", "must be the first step"),
+            ("project middle", "project"),
+            (
+                "project mean --partial",
+                "--partial is supported by gpuimg project alone",
+            ),
+            ("project mean --pages 1-3", "--pages goes after the verbs"),
             ("blur 3", "unknown verb"),
             ("--clip 1:99", "options go after their verb"),
             ("rotate 91", "rotate: expected 90, 180 or 270"),

@@ -23,6 +23,7 @@ pub const RUN: &str = "Examples:\n\
 \x20 gpuimg run 'calibrate --dark d.tif + normalize + rotate 90' in/ out/\n\
 \x20 gpuimg run 'rotate 90 + flip horizontal' in.tif out.tif\n\
 \x20 gpuimg run 'normalize --across + rotate 180' in/ out/ --format png\n\
+\x20 gpuimg run 'project mean + normalize + rotate 90' in/ mean.png\n\
 File options like --overwrite go after the verbs. --auto-orient and --depth 16\n\
 apply before the first verb, --depth 8 after the last.";
 

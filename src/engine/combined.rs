@@ -1,18 +1,18 @@
 //! Writes images that were computed from several others.
 
-use super::Resources;
 use super::destination::Destination;
 use super::errors::cannot_write;
 use super::memory::MemoryJob;
+use super::{Done, Resources};
 use crate::formats::fits::exposure::Exposures;
 use crate::formats::memory::Page;
 use crate::formats::{self, Format, PageSurvey, Reading, Writer};
-use crate::gpu::{Choice, Devices};
+use crate::gpu::Devices;
 use crate::image::metadata::{Diagnostics, Effect, Metadata, Transform};
 use crate::image::{Image, Shape};
-use crate::ops::chain;
 use crate::ops::convert::Convert;
 use crate::ops::project::Projection;
+use crate::ops::{Operation, chain};
 use crate::os::Target;
 use anyhow::{Context, Result};
 
@@ -133,81 +133,113 @@ impl CombinedImage {
         }
     }
 
-    /// The shape in which `destination` stores an image of this shape.
+    /// The shape in which `destination` stores the result of `ops` for an image of this shape.
     ///
     /// # Errors
-    /// Samples that cannot be converted to the depth or the size that is asked for.
-    pub fn written_shape(shape: Shape, destination: &Destination) -> Result<Shape> {
+    /// An image that the operations do not support, and samples that cannot be converted to the depth or the size that is asked for.
+    pub fn written_shape(
+        shape: Shape,
+        ops: &[&dyn Operation],
+        destination: &Destination,
+    ) -> Result<Shape> {
         let convert = Convert::default();
+        let name = |verb: &str| match ops {
+            [] => "projection".into(),
+            _ => verb.to_string(),
+        };
         let depth_and_orientation = (destination.depth, false);
-        chain::check(&[&convert], shape, depth_and_orientation, |_| "projection")?;
-        destination.check_fit(&shape, shape.depth)?;
-        Ok(destination.largest_output(shape))
+        chain::check(
+            or_convert(ops, &[&convert]),
+            shape,
+            depth_and_orientation,
+            name,
+        )?;
+        let result = chain::result(ops, shape);
+        destination.check_fit(&result, result.depth)?;
+        Ok(destination.largest_output(result))
     }
 
-    /// Writes one or more images as the pages of `target`, which `destination` has created, and gives the file its name.
+    /// Writes the results of `ops` for one or more images as the pages of `target`, which `destination` has created, and gives the
+    /// file its name. Returns the metadata of the images that were not kept, and the outcome of the operations if there are any.
     ///
     /// # Errors
-    /// A file that cannot be written, and an image that the format cannot hold.
+    /// A file that cannot be written, an image that the format cannot hold, and those of the operations.
     pub fn write(
         images: Vec<CombinedImage>,
+        ops: &[&dyn Operation],
         destination: &Destination,
         target: Target,
-    ) -> Result<Diagnostics> {
+        devices: &Devices,
+    ) -> Result<(Diagnostics, Option<Done>)> {
+        if ops.is_empty() && destination.depth.is_none() && destination.fit.is_none() {
+            return Ok((write_plain(images, destination, target)?, None));
+        }
         let mut diagnostics = Diagnostics::default();
-        let write = || {
-            let first = images.first().context("there is no image")?;
-            let format = destination.format_for(first.format)?;
-            let pages = images.iter().map(|combined| PageSurvey {
-                shape: destination.largest_output(combined.image.shape()),
-                metadata_bytes: combined.metadata_bytes,
-            });
-            let pages: Vec<_> = pages.collect();
-            format.check_path(&destination.path, &pages[0].shape)?;
-            let mut writer = Writer::new(format, &destination.options, &target, &pages)?;
-            for combined in images {
-                let effect = combined.transform.effect;
-                let page = combined.page(&mut diagnostics);
-                let Page {
-                    image, metadata, ..
-                } = converted(page, destination, &mut diagnostics)?;
-                writer.page(image, metadata, effect, &mut diagnostics)?;
-            }
-            Ok::<u64, anyhow::Error>(writer.length())
+        let first = images.first().context("there is no image")?;
+        let format = destination.format_for(first.format);
+        let destination = Destination {
+            format: Some(format.with_context(|| cannot_write(&destination.path))?),
+            ..destination.clone()
         };
-        let cannot_write = || cannot_write(&destination.path);
-        let length = write().with_context(cannot_write)?;
-        target.commit(length).with_context(cannot_write)?;
-        Ok(diagnostics)
+        let pages = images.into_iter();
+        let pages: Vec<Page> = pages.map(|image| image.page(&mut diagnostics)).collect();
+        let resources = Resources {
+            devices,
+            budget: None,
+            reading: Reading::default(),
+            require_regular_file: false,
+            position: None,
+            gpu_times: false,
+        };
+        let convert = Convert::default();
+        let convert: [&dyn Operation; 1] = [&convert];
+        let job = MemoryJob {
+            ops: or_convert(ops, &convert),
+            name: &destination.path,
+            destination: Some(&destination),
+            resources: &resources,
+        };
+        let done = job.to_target(pages, target)?;
+        Ok((diagnostics, Some(done)))
     }
 }
 
-/// The page with the depth and the size that `destination` asks for.
-///
-/// # Errors
-/// Samples that cannot be converted so.
-fn converted(page: Page, destination: &Destination, diagnostics: &mut Diagnostics) -> Result<Page> {
-    if destination.depth.is_none() && destination.fit.is_none() {
-        return Ok(page);
-    }
-    let devices = Devices::new(Choice::Cpu);
-    let resources = Resources {
-        devices: &devices,
-        budget: None,
-        reading: Reading::default(),
-        require_regular_file: false,
-        position: None,
-        gpu_times: false,
+/// The operations; `convert` if there are none.
+fn or_convert<'a>(
+    ops: &'a [&'a dyn Operation],
+    convert: &'a [&'a dyn Operation],
+) -> &'a [&'a dyn Operation] {
+    if ops.is_empty() { convert } else { ops }
+}
+
+/// Writes images as they are.
+fn write_plain(
+    images: Vec<CombinedImage>,
+    destination: &Destination,
+    target: Target,
+) -> Result<Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let write = || {
+        let first = images.first().context("there is no image")?;
+        let format = destination.format_for(first.format)?;
+        let pages = images.iter().map(|combined| PageSurvey {
+            shape: combined.image.shape(),
+            metadata_bytes: combined.metadata_bytes,
+        });
+        let pages: Vec<_> = pages.collect();
+        format.check_path(&destination.path, &pages[0].shape)?;
+        let mut writer = Writer::new(format, &destination.options, &target, &pages)?;
+        for combined in images {
+            let effect = combined.transform.effect;
+            let Page {
+                image, metadata, ..
+            } = combined.page(&mut diagnostics);
+            writer.page(image, metadata, effect, &mut diagnostics)?;
+        }
+        Ok::<u64, anyhow::Error>(writer.length())
     };
-    let job = MemoryJob {
-        ops: &[&Convert::default()],
-        name: &destination.path,
-        destination: Some(destination),
-        resources: &resources,
-    };
-    let (mut pages, done) = job.to_pages(vec![page])?;
-    let warnings = done.warnings.into_iter().map(|warning| warning.text);
-    diagnostics.warnings.extend(warnings);
-    diagnostics.notes.extend(done.notes);
-    pages.pop().context("internal error: there is no result")
+    let cannot_write = || cannot_write(&destination.path);
+    let length = write().with_context(cannot_write)?;
+    target.commit(length).with_context(cannot_write)?;
+    Ok(diagnostics)
 }

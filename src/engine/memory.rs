@@ -97,9 +97,23 @@ impl MemoryJob<'_> {
     /// # Errors
     /// As `to_bytes`, and a file that cannot be written.
     pub fn to_file(&self, pages: impl Into<Pages>) -> Result<Done> {
+        let target = self.destination.context(NO_DESTINATION)?.create()?;
+        self.to_target(pages, target)
+    }
+
+    /// As `to_file`, with a target that the destination has created.
+    ///
+    /// # Errors
+    /// As `to_file`.
+    pub fn to_target(&self, pages: impl Into<Pages>, target: Target) -> Result<Done> {
+        // An attempt that fails uses its target up.
+        let created = Cell::new(Some(target));
         let attempt = |pages: &Pages| {
             let destination = self.destination.context(NO_DESTINATION)?;
-            let target = destination.create()?;
+            let target = match created.take() {
+                Some(target) => target,
+                None => destination.create()?,
+            };
             let (done, length) =
                 self.attempt(pages, &target, |file| self.encoder(file, &target))?;
             let committed = target.commit(length);

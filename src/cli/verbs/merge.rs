@@ -1,13 +1,14 @@
 //! `merge`: joins what the shards of a set gave to that of the whole set: histograms to a histogram,
 //! partial projections to an image.
 
-use super::project::{PARTIAL, write_and_report};
+use super::project::{PARTIAL, Writing};
 use crate::batch::histogram::Set;
 use crate::batch::options::{Counted, Merged};
 use crate::batch::output_paths;
 use crate::batch::project::Partial;
 use crate::engine::Destination;
 use crate::formats::format;
+use crate::gpu::Choice;
 use crate::os::StoreRun;
 use crate::os::console;
 use crate::os::fault::{self, Kind};
@@ -75,7 +76,15 @@ fn projections(
     }
     let failed = all.failed;
     let (made, first) = all.finish()?;
-    write_and_report(vec![made], &to, target, &first, false, false)?;
+    let writing = Writing {
+        ops: &[],
+        to: &to,
+        first: &first,
+        device: Choice::Cpu,
+        verbose: false,
+        quiet: false,
+    };
+    writing.write(vec![made], target)?;
     if failed > 0 {
         console::tell(&format!(
             "gpuimg: {} does not include {failed} image{} that could not be read",

@@ -1,5 +1,6 @@
 //! `project`: one image from many files, or from the pages of a stack.
 
+use super::single::print_messages;
 use crate::batch::item::Items;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
@@ -8,8 +9,10 @@ use crate::batch::{inputs, output_paths};
 use crate::engine::options::Common;
 use crate::engine::{CombinedImage, Destination};
 use crate::formats::{Format, format};
+use crate::gpu::{Choice, Devices};
 use crate::image::Depth;
 use crate::image::metadata::Metadata;
+use crate::ops::Operation;
 use crate::ops::project::Project;
 use crate::os::console;
 use crate::os::name::{Shown, in_shell};
@@ -22,9 +25,14 @@ use std::path::{Path, PathBuf};
 /// The extension of partial projections.
 pub(super) const PARTIAL: &str = "partial";
 
-/// Combines all pages of all inputs into one image. If an input is bad, it is reported, the exit status is 1, and nothing is
-/// written unless `--keep-going` leaves it out.
-pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
+/// Combines all pages of all inputs into one image, and applies `ops` to it. If an input is bad, it is reported, the exit status
+/// is 1, and nothing is written unless `--keep-going` leaves it out.
+pub fn run(
+    op: &Project,
+    ops: &[&dyn Operation],
+    files: &Gathered,
+    common: &Common,
+) -> Result<Outcome> {
     op.check().map_err(usage)?;
     let (output, paths) = files.paths.split_last().context("no output given")?;
     let to = destination(op, files, paths, output).map_err(usage)?;
@@ -71,7 +79,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     let mut first = None;
     let check = |candidate: &First| {
         let projected = op.output(candidate.image_type.shape);
-        let shape = CombinedImage::written_shape(projected, &to)
+        let shape = CombinedImage::written_shape(projected, ops, &to)
             .with_context(|| format!("cannot project {}", candidate.path.shown()))?;
         let metadata = Metadata {
             maxval: None,
@@ -83,18 +91,23 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         format::check(format, &shape, &metadata)
             .with_context(|| format!("cannot write {}", output.shown()))
     };
-    let (images, outcome) = projecting.along(files.axis, check)?;
+    let (images, outcome) = projecting.along(files.along.axis, check)?;
     let Some(first) = first.filter(|_| !images.is_empty()) else {
         return Ok(outcome);
     };
-    write_and_report(
-        images,
-        &to,
-        target,
-        &first,
-        common.verbose,
-        options.verbosity.quiet,
-    )?;
+    let writing = Writing {
+        ops,
+        to: &to,
+        first: &first,
+        // Without operations, only the depth and the size change.
+        device: match ops {
+            [] => Choice::Cpu,
+            _ => common.device.choice,
+        },
+        verbose: common.verbose,
+        quiet: options.verbosity.quiet,
+    };
+    writing.write(images, target)?;
     Ok(outcome)
 }
 
@@ -107,32 +120,49 @@ fn keep_shard(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
     Ok(indices)
 }
 
-/// Writes the result, and reports the metadata that it does not keep.
-pub(super) fn write_and_report(
-    images: Vec<CombinedImage>,
-    to: &Destination,
-    target: Target,
-    first: &First,
-    verbose: bool,
-    quiet: bool,
-) -> Result<()> {
-    let mut written = CombinedImage::write(images, to, target)?;
-    // Each page may say the same.
-    written.warnings.dedup();
-    written.notes.dedup();
-    if quiet {
-        return Ok(());
-    }
-    let file = to.path.shown();
-    for warning in first.diagnostics.warnings.iter().chain(&written.warnings) {
-        console::tell(&format!("gpuimg: warning: {file}: {warning}"));
-    }
-    if verbose {
-        for note in first.diagnostics.notes.iter().chain(&written.notes) {
-            console::tell(&format!("gpuimg: {file}: {note}"));
+/// How combined images are written and reported.
+pub(super) struct Writing<'a> {
+    /// The operations that are applied to them.
+    pub ops: &'a [&'a dyn Operation],
+    /// Where the result goes.
+    pub to: &'a Destination,
+    /// The image whose metadata they have.
+    pub first: &'a First,
+    /// The device of the operations.
+    pub device: Choice,
+    /// Whether to report metadata that are not kept.
+    pub verbose: bool,
+    /// Whether to report errors only.
+    pub quiet: bool,
+}
+
+impl Writing<'_> {
+    /// Writes the results for the images to `target`, and reports the metadata that they do not keep.
+    pub fn write(&self, images: Vec<CombinedImage>, target: Target) -> Result<()> {
+        let devices = Devices::new(self.device);
+        let written = CombinedImage::write(images, self.ops, self.to, target, &devices);
+        let (mut written, done) = written?;
+        // Each page may say the same.
+        written.warnings.dedup();
+        written.notes.dedup();
+        if self.quiet {
+            return Ok(());
         }
+        let file = self.to.path.shown();
+        let first = &self.first.diagnostics;
+        for warning in first.warnings.iter().chain(&written.warnings) {
+            console::tell(&format!("gpuimg: warning: {file}: {warning}"));
+        }
+        if self.verbose {
+            for note in first.notes.iter().chain(&written.notes) {
+                console::tell(&format!("gpuimg: {file}: {note}"));
+            }
+        }
+        if let Some(done) = &done {
+            print_messages(done, &file, self.verbose);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The format of an output, if an option or its name states one: a stream has no name, and gets the format of the first image.

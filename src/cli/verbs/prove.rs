@@ -262,6 +262,7 @@ fn refuse_streams(verb: &Verb, steps: &[Step]) -> Result<()> {
     let of_step = |step: &Step| match step {
         Step::Operation { set, .. } => of_set(set),
         Step::Calibrate(frames) => frames.paths(),
+        Step::Project(_) => Vec::new(),
     };
     let named = match verb {
         Verb::Images(images) => of_set(&images.set),

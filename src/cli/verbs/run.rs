@@ -1,17 +1,19 @@
-//! `run`: several verbs on each image in one pass.
+//! `run`: several verbs on each image in one pass, or on the projection of all images.
 
-use super::calibrate;
 use super::convert::{Measured, Range, check, convert, measure_set_range};
+use super::{calibrate, project};
 use crate::batch::conversion::Conversion;
-use crate::batch::options::Files;
-use crate::cli::{Cli, Step, WholeSet, steps};
+use crate::batch::item::{Item, Items};
+use crate::batch::naming::Naming;
+use crate::batch::options::{Files, Gathered};
+use crate::cli::{Cli, Projected, Step, WholeSet, steps};
 use crate::engine::options::Common;
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::ops::set_range::SetRange;
 use crate::os::name::in_shell;
 use crate::os::outcome::{Outcome, usage};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::CommandFactory;
 use std::path::PathBuf;
 
@@ -25,15 +27,66 @@ struct Typed {
 /// where the first verb has `--depth 16` and `--auto-orient`, and the last one has `--depth 8`.
 pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     check_quotes(verbs, files).map_err(usage)?;
-    let steps = steps(verbs).map_err(usage)?;
-    let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
+    let mut steps = steps(verbs).map_err(usage)?;
     common.check()?;
-    let last = steps.len() - 1;
+    let projected = match steps.first() {
+        Some(Step::Project(_)) => Some(steps.remove(0)),
+        _ => None,
+    };
+    let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
+    let last = steps.len().saturating_sub(1);
     for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
         calibrate::check(files, index == 0, index == last).map_err(usage)?;
     }
+    if let Some(Step::Project(projected)) = projected {
+        return project_and_run(&projected, steps, files, common);
+    }
     let mut conversion = Conversion::from_arguments(files, common).map_err(usage)?;
     with_operations(steps, &mut conversion, files, common, convert)
+}
+
+/// Combines all inputs into one image, and runs the other verbs on it.
+fn project_and_run(
+    projected: &Projected,
+    steps: Vec<Step>,
+    files: &Files,
+    common: &Common,
+) -> Result<Outcome> {
+    let gathered = Gathered::of_run(files, projected.along).map_err(usage)?;
+    let across = |step: &Step| matches!(step, Step::Operation { set, .. } if set.across);
+    let is_across = steps.iter().any(across);
+    let is_selected = common.reading.pages.is_some() && projected.along.axis.is_some();
+    let check = || {
+        ensure!(
+            !is_across,
+            "--across is for several results, but project makes one image: remove --across"
+        );
+        ensure!(!is_selected, "--axis cannot be combined with --pages");
+        Ok(())
+    };
+    check().map_err(usage)?;
+    let output = gathered.paths.last().context("no output given")?.clone();
+    // The projection is the only input of the other verbs.
+    let projection = Item {
+        output: Some(output.clone()),
+        ..Item::new(PathBuf::new(), PathBuf::new())
+    };
+    let mut items = Items {
+        items: vec![projection],
+        ..Items::default()
+    };
+    items.record_order();
+    let mut conversion = Conversion {
+        items,
+        inputs: Vec::new(),
+        naming: Naming::File(output),
+        format: files.format,
+        reads: Vec::new(),
+        task: None,
+    };
+    with_operations(steps, &mut conversion, files, common, |ops, _, _, _, _| {
+        project::run(&projected.op, ops, &gathered, common)
+    })
 }
 
 /// Refuses verbs that are several words of the command line, and so would be inputs.
@@ -86,6 +139,8 @@ pub(super) fn with_operations(
                     .map_err(usage)?;
                 Typed { op, set }
             }
+            // `steps` lets it be the first only.
+            Step::Project(_) => bail!("internal error: project is not an operation"),
             Step::Calibrate(frames) => {
                 let op = calibrate::operation(&frames, conversion, files, common)?;
                 Typed {

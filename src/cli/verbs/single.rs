@@ -81,24 +81,29 @@ pub fn report_image(
     form.deliver(&times)
 }
 
-/// Prints on standard error what the user of an image should know of it.
-pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
-    if quiet {
-        return;
-    }
-    for message in done.messages(common.verbose) {
+/// Prints the messages about an image, and the ranges that values were scaled from if an option asks for them.
+pub(super) fn print_messages(done: &Done, file: &str, verbose: bool) {
+    for message in done.messages(verbose) {
         console::tell(&format!("gpuimg: {}", message.text.replace("{file}", file)));
     }
     // With --verbose a note has them.
     let pages = done.results.pages.iter();
     let mut last = String::new();
-    for page in pages.filter(|page| page.print_ranges && !common.verbose) {
+    for page in pages.filter(|page| page.print_ranges && !verbose) {
         let ranges = page.range_message();
         if ranges != last {
             console::tell(&format!("gpuimg: {file}: {ranges}"));
         }
         last = ranges;
     }
+}
+
+/// Prints on standard error what the user of an image should know of it.
+pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
+    if quiet {
+        return;
+    }
+    print_messages(done, file, common.verbose);
     if common.verbose && common.stats.is_none() {
         for (index, line) in done.plan.lines().enumerate() {
             match index {
