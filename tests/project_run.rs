@@ -220,3 +220,53 @@ fn other_results_than_one_image_are_refused() {
         assert_eq!(listing(root), before, "{args:?}");
     }
 }
+
+/// JPEG and BMP store 8 bits: deeper results are converted as by `convert`, which is reported once.
+#[test]
+fn formats_of_8_bits_convert_the_result() {
+    let place = place();
+    let root = place.path();
+    let read = |name: &str| fs::read(root.join(name)).expect("a file");
+    go(root, &["project", "mean", "grey", "p.tif"]);
+    for name in ["x.bmp", "x.jpg"] {
+        let expected = format!("expected-{name}");
+        let told = go(root, &["convert", "p.tif", &expected]).stderr;
+        let single = go(root, &["project", "mean", "grey", name]).stderr;
+        let first = |text: &str| text.lines().next().map(String::from);
+        assert!(told.contains("stores 8 bits per sample"), "{told}");
+        assert_eq!(first(&single), first(&told));
+        assert!(read(name) == read(&expected), "{name}");
+        go(
+            root,
+            &[
+                "run",
+                "project mean + rotate 180",
+                "grey",
+                &format!("run-{name}"),
+            ],
+        );
+        let turned = format!("turned-{name}");
+        go(root, &["rotate", "180", "p.tif", &turned]);
+        assert!(read(&format!("run-{name}")) == read(&turned), "{name}");
+        for part in ["1/2", "2/2"] {
+            let partial = format!("parts/{}.partial", &part[..1]);
+            let args = [
+                "project",
+                "mean",
+                "grey",
+                &partial,
+                "--partial",
+                "--shard",
+                part,
+                "--overwrite",
+            ];
+            go(root, &args);
+        }
+        let merged = format!("merged-{name}");
+        go(root, &["merge", "parts", "-o", &merged]);
+        assert!(read(&merged) == read(&expected), "{name}");
+    }
+    // Images of 8 bits stay as they are.
+    let told = go(root, &["project", "max", "rgb", "y.bmp"]).stderr;
+    assert!(!told.contains("8 bits"), "{told}");
+}

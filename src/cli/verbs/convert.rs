@@ -225,11 +225,7 @@ fn depth(
     files: &Files,
     common: &Common,
 ) -> Option<Depth> {
-    // The frames of `calibrate` have the depth of its results, which it refuses to change.
-    let calibrates = ops
-        .last()
-        .is_some_and(|op| op.properties().name == "calibrate");
-    if calibrates {
+    if calibrates(ops) {
         return files.depth.map(Depth::from);
     }
     let keeps_depth = || match asked.items.items.as_slice() {
@@ -239,6 +235,12 @@ fn depth(
     let format = asked.format.or_else(|| asked.naming.format());
     let quiet = files.batch.verbosity.quiet;
     depth_of_format(files.depth, format, quiet, keeps_depth)
+}
+
+/// Whether the last operation is `calibrate`. Its frames have the depth of its results, which it refuses to change.
+pub(super) fn calibrates(ops: &[&dyn Operation]) -> bool {
+    let last = ops.last();
+    last.is_some_and(|op| op.properties().name == "calibrate")
 }
 
 /// Whether an input has 8 bits, or cannot be read.

@@ -1,6 +1,7 @@
 //! `merge`: joins what the shards of a set gave to that of the whole set: histograms to a histogram,
 //! partial projections to an image.
 
+use super::convert::depth_of_format;
 use super::project::{PARTIAL, Writing};
 use crate::batch::histogram::Set;
 use crate::batch::options::{Counted, Merged};
@@ -9,6 +10,7 @@ use crate::batch::project::Partial;
 use crate::engine::Destination;
 use crate::formats::format;
 use crate::gpu::Choice;
+use crate::image::Depth;
 use crate::os::StoreRun;
 use crate::os::console;
 use crate::os::fault::{self, Kind};
@@ -55,7 +57,7 @@ fn projections(
     let path = &output.output;
     let unwritten = || format!("cannot write {}", path.shown());
     let format = format::of_extension(path).with_context(unwritten);
-    let to = Destination {
+    let mut to = Destination {
         path: path.clone(),
         folder: None,
         format: Some(format.map_err(usage)?),
@@ -76,6 +78,8 @@ fn projections(
     }
     let failed = all.failed;
     let (made, first) = all.finish()?;
+    let has_eight_bits = made.image.shape().depth == Depth::Eight;
+    to.depth = depth_of_format(None, to.format, false, || has_eight_bits);
     let writing = Writing {
         ops: &[],
         to: &to,

@@ -1,7 +1,8 @@
 //! `project`: one image from many files, or from the pages of a stack.
 
+use super::convert::{calibrates, depth_of_format, has_eight_bits};
 use super::single::print_messages;
-use crate::batch::item::Items;
+use crate::batch::item::{Item, Items};
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
 use crate::batch::shard::Shard;
@@ -35,7 +36,7 @@ pub fn run(
 ) -> Result<Outcome> {
     op.check().map_err(usage)?;
     let (output, paths) = files.paths.split_last().context("no output given")?;
-    let to = destination(op, files, paths, output).map_err(usage)?;
+    let mut to = destination(op, files, paths, output).map_err(usage)?;
     let options = files.batch();
     let mut items =
         inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?;
@@ -75,6 +76,15 @@ pub fn run(
         let written = partial.write(target);
         written.with_context(|| format!("cannot write {}", output.shown()))?;
         return Ok(outcome);
+    }
+    let keeps_depth = || {
+        let has_eight =
+            |item: &Item| item.is_stream() || has_eight_bits(|| item.source(), &common.reading);
+        op.to.is_none() && items.items.first().is_none_or(has_eight)
+    };
+    if !calibrates(ops) {
+        let quiet = options.verbosity.quiet;
+        to.depth = depth_of_format(files.depth, to.format, quiet, keeps_depth);
     }
     let mut first = None;
     let check = |candidate: &First| {
