@@ -4,6 +4,7 @@
 pub(crate) mod about;
 mod by_number;
 pub(crate) mod claims;
+pub(crate) mod combined_report;
 pub(crate) mod conversion;
 pub(crate) mod failures;
 pub(crate) mod folder;

@@ -63,6 +63,8 @@ impl Cli {
             Verb::Images(images) => images.common.typed = typed,
             Verb::Calibrate { common, .. }
             | Verb::Run { common, .. }
+            | Verb::Project { common, .. }
+            | Verb::Combine { common, .. }
             | Verb::Sum { common, .. }
             | Verb::Histogram { common, .. } => common.typed = typed,
             // The others have no report.

@@ -88,6 +88,107 @@ fn outputs_of_every_kind_of_verb_are_proven_by_their_bytes() {
     }
 }
 
+/// Verbs that make one output of the files in `in`.
+const COMBINING: [&[&str]; 7] = [
+    &["project", "mean", "in", "o.pgm"],
+    &["project", "median", "--to", "f32", "in", "o.tif"],
+    &[
+        "project", "max", "in/b.pgm", "in/a.pgm", "o.jpg", "--fit", "9",
+    ],
+    &["run", "project mean + rotate 90", "in", "o.png"],
+    &[
+        "run",
+        "project sum --saturate + calibrate --dark in/a.pgm + normalize",
+        "in",
+        "-o",
+        "o.png",
+    ],
+    &["combine", "in/a.pgm", "in/b.pgm", "in/a.pgm", "o.png"],
+    &[
+        "combine",
+        "in/a.pgm",
+        "in/b.pgm",
+        "-o",
+        "o.tif",
+        "--colours",
+        "C1=green,C2=#ff00ff",
+    ],
+];
+
+#[test]
+fn outputs_of_several_inputs_are_proven() {
+    for args in COMBINING {
+        let root = inputs();
+        let root = root.path();
+        go(root, &[args, &["--report", "r.jsonl"]].concat());
+        let before = listing(root);
+        expect(root, 0, &["o.", ": the same bytes"]);
+        assert_eq!(listing(root), before, "{args:?}");
+        edit(root, |line| line["version"] = json!("0.1.0"));
+        let version = "the same samples (version 0.1.0 wrote it)";
+        expect(root, 0, &["o.", version]);
+        edit(root, |line| {
+            line["version"] = json!(env!("CARGO_PKG_VERSION"))
+        });
+        // Every input counts.
+        for name in ["a", "b"] {
+            let path = root.join(format!("in/{name}.pgm"));
+            change_last_byte(&path);
+            expect(root, 1, &["o.", "changed"]);
+            change_last_byte(&path);
+        }
+        fs::remove_file(root.join("in/b.pgm")).expect("a file");
+        expect(root, 1, &["o.", "in/b.pgm"]);
+    }
+}
+
+#[test]
+fn a_forged_line_about_several_inputs_is_found() {
+    let root = inputs();
+    let root = root.path();
+    fs::copy(root.join("in/a.pgm"), root.join("in/c.pgm")).expect("a copy");
+    let args = ["project", "mean", "in", "o.pgm", "--report", "r.jsonl"];
+    go(root, &args);
+    // Others in place of the inputs, fewer of them, and none.
+    let report = fs::read_to_string(root.join("r.jsonl")).expect("a report");
+    for forged in [
+        json!(["in/a.pgm", "in/b.pgm"]),
+        json!(["in/a.pgm", "in/b.pgm", "in/b.pgm"]),
+        json!([]),
+    ] {
+        edit(root, |line| line["inputs"] = forged.clone());
+        expect(root, 1, &["o.pgm: cannot be proven"]);
+        fs::write(root.join("r.jsonl"), &report).expect("a report");
+    }
+    expect(root, 0, &["o.pgm: the same bytes"]);
+    change_last_byte(&root.join("o.pgm"));
+    expect(root, 1, &["o.pgm", "changed after it was written"]);
+}
+
+#[test]
+fn a_report_of_several_inputs_needs_all_of_them() {
+    let root = inputs();
+    let root = root.path();
+    for (args, told) in [
+        (&["--keep-going"][..], "--keep-going cannot"),
+        (&["-"], "can be read only once"),
+        (&["--partial"], "--partial"),
+    ] {
+        let all = [
+            &["project", "mean", "in"],
+            args,
+            &["o.pgm", "--report", "r.jsonl"],
+        ]
+        .concat();
+        let done = run_on_cpu(root, &all);
+        assert_eq!(done.code, 2, "{all:?}: {}", done.stderr);
+        assert!(done.stderr.contains(told), "{all:?}: {}", done.stderr);
+        assert!(!root.join("r.jsonl").exists() && !root.join("o.pgm").exists());
+    }
+    let clash = ["project", "mean", "in", "o.pgm", "--report", "in/a.pgm"];
+    assert_eq!(run_on_cpu(root, &clash).code, 2);
+}
+
 #[test]
 fn digests_are_those_of_the_files() {
     let root = folder(&[("a.pgm", b"P5\n3 2\n255\n\x01\x02\x03\x04\x05\x06")]);

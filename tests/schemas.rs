@@ -33,7 +33,7 @@ const SCHEMAS: [&str; 12] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 20] = [
+const OPTIONAL: [(&str, &str); 21] = [
     ("verify", "page"),
     ("journal", "axes"),
     ("journal", "fit"),
@@ -49,6 +49,7 @@ const OPTIONAL: [(&str, &str); 20] = [
     ("report", "float"),
     ("report", "output_sha256"),
     ("report", "position"),
+    ("report", "inputs"),
     ("report", "reads"),
     ("report", "samples_sha256"),
     ("sum", "float"),
@@ -157,6 +158,8 @@ fn printed() -> Vec<(&'static str, Value)> {
         "report",
         "",
     );
+    let projected = "project mean in/a.pgm in/b.pgm mean.pgm --report -";
+    go(0, projected, "report", "");
     go(0, "sum real.pfm --all --json", "sum", "");
     go(0, "normalize real.pfm real.png --report -", "report", "");
     go(1, "verify --json real.pfm nan.pfm", "verify", "");

@@ -29,6 +29,8 @@ pub struct Claim {
     pub name: PathBuf,
     /// The input.
     pub input: PathBuf,
+    /// All inputs in their order, if the output was made of several.
+    pub inputs: Vec<PathBuf>,
     /// The version of the program that wrote the output.
     pub version: String,
     /// The command.
@@ -66,6 +68,8 @@ struct Line {
     options: Option<Vec<String>>,
     #[serde(default)]
     reads: Vec<FilesRead>,
+    #[serde(default)]
+    inputs: Vec<PathBuf>,
     position: Option<Position>,
     input_sha256: Option<Sha256>,
     samples_sha256: Option<Sha256>,
@@ -107,10 +111,10 @@ impl Claim {
             (None, _) | (_, None) => {
                 Some("the report has no digests: an earlier version of gpuimg wrote it".into())
             }
+            _ if line.options.is_none() => Some("an option or an input is not UTF-8".into()),
             _ if line.input_sha256.is_none() => {
                 Some("its input is a Zarr store, of which no digest is recorded".into())
             }
-            _ if line.options.is_none() => Some("an option is not UTF-8".into()),
             _ if input == Path::new("-") => Some("its input was standard input".into()),
             _ if output.as_deref() == Some(Path::new("-")) => {
                 Some("it was written to standard output".into())
@@ -126,6 +130,7 @@ impl Claim {
                 options: line.options,
             },
             reads: line.reads,
+            inputs: line.inputs,
             digests: Digests {
                 input: line.input_sha256,
                 samples: line.samples_sha256,

@@ -10,6 +10,10 @@ use crate::os::Sha256;
 use crate::os::name::Shown;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The name of all inputs among the files that an output of several inputs depends on.
+pub const INPUTS: &str = "inputs";
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,6 +38,9 @@ pub struct Lineage {
     options: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reads: Vec<FilesRead>,
+    /// All inputs in their order, if the output was made of several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inputs: Vec<String>,
     /// Whether an output depends on the position of its input among all inputs, which is then recorded.
     #[serde(skip)]
     pub positions: bool,
@@ -47,7 +54,21 @@ impl Lineage {
             verb: common.typed.verb.clone(),
             options: common.typed.options.clone(),
             reads: reads.to_vec(),
+            inputs: Vec::new(),
             positions: ops.iter().any(|op| op.properties().needs_position),
+        }
+    }
+}
+
+impl Lineage {
+    /// That of an output that was made of these inputs.
+    pub fn of_inputs<'p>(self, paths: impl Iterator<Item = &'p Path>) -> Lineage {
+        let paths: Option<Vec<String>> = paths.map(|path| Some(path.to_str()?.into())).collect();
+        Lineage {
+            // Without one of the names, the command cannot be repeated.
+            options: self.options.filter(|_| paths.is_some()),
+            inputs: paths.unwrap_or_default(),
+            ..self
         }
     }
 }

@@ -275,6 +275,15 @@ pub struct Gathered {
     )]
     pub shard: Option<Shard>,
 
+    /// Append a line of JSON about the output and its inputs to FILE, which gpuimg prove reads; - is standard output
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "partial",
+        help_heading = "Many files"
+    )]
+    pub report: Option<PathBuf>,
+
     /// Number of images to read at the same time (default: one per core)
     #[arg(short, long, value_name = "N", help_heading = "Many files")]
     pub jobs: Option<NonZeroUsize>,
@@ -331,6 +340,10 @@ pub struct ChannelFiles {
     #[arg(long)]
     pub sync: bool,
 
+    /// Append a line of JSON about the output and its inputs to FILE, which gpuimg prove reads; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
     /// Show what would be done, without doing it
     #[arg(long)]
     pub dry_run: bool,
@@ -358,7 +371,6 @@ impl Gathered {
             ("--stack", files.stack),
             ("--name", files.name.is_some()),
             ("--shard", batch.selection.shard.is_some()),
-            ("--report", batch.report.is_some()),
             ("--resume", batch.resume),
             ("--dry-run", batch.dry_run),
             ("--watch", batch.watching.watch),
@@ -383,6 +395,7 @@ impl Gathered {
             files_from: batch.selection.files_from.clone(),
             partial: false,
             shard: None,
+            report: batch.report.clone(),
             jobs: batch.jobs,
             mem_limit: batch.mem_limit,
             verbosity: batch.verbosity,

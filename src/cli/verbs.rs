@@ -42,7 +42,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             files,
             common,
         } => run::run(verbs, files, common),
-        Verb::Project { op, files, common } => project::run(op, &[], files, common),
+        Verb::Project { op, files, common } => project::run(op, &[], files, &[], common),
         Verb::Combine { files, common } => combine::run(files, common),
         Verb::Sum {
             op,

@@ -1,6 +1,7 @@
 //! Writes images that were computed from several others.
 
 use super::destination::Destination;
+use super::done::PageResult;
 use super::errors::cannot_write;
 use super::memory::MemoryJob;
 use super::{Done, Resources};
@@ -160,7 +161,7 @@ impl CombinedImage {
     }
 
     /// Writes the results of `ops` for one or more images as the pages of `target`, which `destination` has created, and gives the
-    /// file its name. Returns the metadata of the images that were not kept, and the outcome of the operations if there are any.
+    /// file its name. Returns the metadata of the images that were not kept, and the outcome of the operations.
     ///
     /// # Errors
     /// A file that cannot be written, an image that the format cannot hold, and those of the operations.
@@ -170,12 +171,20 @@ impl CombinedImage {
         destination: &Destination,
         target: Target,
         devices: &Devices,
-    ) -> Result<(Diagnostics, Option<Done>)> {
+    ) -> Result<(Diagnostics, Done)> {
+        let first = images.first().context("there is no image")?;
         if ops.is_empty() && destination.depth.is_none() && destination.fit.is_none() {
-            return Ok((write_plain(images, destination, target)?, None));
+            let pages = images.iter().map(|combined| {
+                let shape = combined.image.shape();
+                PageResult {
+                    signed: combined.metadata.signed && !shape.depth.is_float(),
+                    ..PageResult::unscaled(shape)
+                }
+            });
+            let done = Done::of_pages(first.image.shape(), pages);
+            return Ok((write_plain(images, destination, target)?, done));
         }
         let mut diagnostics = Diagnostics::default();
-        let first = images.first().context("there is no image")?;
         let format = destination.format_for(first.format);
         let destination = Destination {
             format: Some(format.with_context(|| cannot_write(&destination.path))?),
@@ -200,7 +209,7 @@ impl CombinedImage {
             resources: &resources,
         };
         let done = job.to_target(pages, target)?;
-        Ok((diagnostics, Some(done)))
+        Ok((diagnostics, done))
     }
 }
 

@@ -97,6 +97,19 @@ pub struct PageResult {
 }
 
 impl PageResult {
+    /// The first page, of this shape and without sign, whose values were not scaled.
+    pub fn unscaled(shape: Shape) -> PageResult {
+        PageResult {
+            page: 1,
+            shape,
+            signed: false,
+            ranges: Vec::new(),
+            print_ranges: false,
+            clamped: None,
+            preview_of: None,
+        }
+    }
+
     /// The message that names the ranges that values were scaled from.
     pub fn range_message(&self) -> String {
         let ranges = self.ranges.iter();
@@ -137,6 +150,28 @@ impl Results {
 }
 
 impl Done {
+    /// The outcome for an image of these pages, in order, to which nothing was done; the first has this shape.
+    pub fn of_pages(shape: Shape, pages: impl Iterator<Item = PageResult>) -> Done {
+        let numbered = pages.zip(1..);
+        let pages: Vec<_> = numbered
+            .map(|(found, page)| PageResult { page, ..found })
+            .collect();
+        Done {
+            shape,
+            results: Results {
+                pages,
+                ..Results::default()
+            },
+            warnings: Vec::new(),
+            notes: Vec::new(),
+            damage: None,
+            device: String::new(),
+            plan: String::new(),
+            timeline: Timeline::default(),
+            digests: Digests::default(),
+        }
+    }
+
     /// All messages about this image for the user.
     pub fn messages(&self, verbose: bool) -> Vec<Message> {
         let warnings = self.warnings.iter().map(|warning| Message {

@@ -2,20 +2,21 @@
 
 use super::convert::{calibrates, depth_of_format, has_eight_bits};
 use super::single::print_messages;
+use crate::batch::combined_report::{CombinedReport, ReportFile};
 use crate::batch::item::{Item, Items};
+use crate::batch::lineage::FilesRead;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
 use crate::batch::shard::Shard;
 use crate::batch::{inputs, output_paths};
 use crate::engine::options::Common;
-use crate::engine::{CombinedImage, Destination};
+use crate::engine::{CombinedImage, Destination, Done, Warning};
 use crate::formats::{Format, format};
 use crate::gpu::{Choice, Devices};
 use crate::image::Depth;
 use crate::image::metadata::Metadata;
 use crate::ops::Operation;
 use crate::ops::project::Project;
-use crate::os::console;
 use crate::os::name::{Shown, in_shell};
 use crate::os::outcome::{Outcome, usage};
 use crate::os::system::ends_with_separator;
@@ -27,11 +28,12 @@ use std::path::{Path, PathBuf};
 pub(super) const PARTIAL: &str = "partial";
 
 /// Combines all pages of all inputs into one image, and applies `ops` to it. If an input is bad, it is reported, the exit status
-/// is 1, and nothing is written unless `--keep-going` leaves it out.
+/// is 1, and nothing is written unless `--keep-going` leaves it out. `reads` are the files that `ops` depend on, for a report.
 pub fn run(
     op: &Project,
     ops: &[&dyn Operation],
     files: &Gathered,
+    reads: &[FilesRead],
     common: &Common,
 ) -> Result<Outcome> {
     op.check().map_err(usage)?;
@@ -60,6 +62,14 @@ pub fn run(
          --overwrite replaces {0})",
         output.shown()
     );
+    let report = match &files.report {
+        Some(path) => {
+            let overwrite = files.overwrite;
+            let file = ReportFile { path, overwrite };
+            Some(CombinedReport::open(file, &items, output, reads, common)?)
+        }
+        None => None,
+    };
     // An output that cannot be written is reported before hours of reading.
     let target = to.create()?;
     let projecting = Projecting {
@@ -117,7 +127,10 @@ pub fn run(
         verbose: common.verbose,
         quiet: options.verbosity.quiet,
     };
-    writing.write(images, target)?;
+    let done = writing.write(images, target)?;
+    if let Some(report) = report {
+        report.add(done)?;
+    }
     Ok(outcome)
 }
 
@@ -148,30 +161,26 @@ pub(super) struct Writing<'a> {
 
 impl Writing<'_> {
     /// Writes the results for the images to `target`, and reports the metadata that they do not keep.
-    pub fn write(&self, images: Vec<CombinedImage>, target: Target) -> Result<()> {
+    pub fn write(&self, images: Vec<CombinedImage>, target: Target) -> Result<Done> {
         let devices = Devices::new(self.device);
         let written = CombinedImage::write(images, self.ops, self.to, target, &devices);
-        let (mut written, done) = written?;
+        let (mut written, mut done) = written?;
         // Each page may say the same.
         written.warnings.dedup();
         written.notes.dedup();
-        if self.quiet {
-            return Ok(());
-        }
-        let file = self.to.path.shown();
         let first = &self.first.diagnostics;
-        for warning in first.warnings.iter().chain(&written.warnings) {
-            console::tell(&format!("gpuimg: warning: {file}: {warning}"));
+        let warnings = first.warnings.iter().chain(&written.warnings);
+        let warnings = warnings.map(|text| Warning {
+            text: text.clone(),
+            hint: None,
+        });
+        done.warnings.splice(0..0, warnings);
+        let notes = first.notes.iter().chain(&written.notes);
+        done.notes.splice(0..0, notes.cloned());
+        if !self.quiet {
+            print_messages(&done, &self.to.path.shown(), self.verbose);
         }
-        if self.verbose {
-            for note in first.notes.iter().chain(&written.notes) {
-                console::tell(&format!("gpuimg: {file}: {note}"));
-            }
-        }
-        if let Some(done) = &done {
-            print_messages(done, &file, self.verbose);
-        }
-        Ok(())
+        Ok(done)
     }
 }
 

@@ -4,14 +4,14 @@
 //! read are used. Everything is written to a temporary folder, under names of its own.
 
 use super::convert::{Range, destination, with_operation};
-use super::{calibrate, run as chain};
+use super::{calibrate, combine, project, run as chain};
 use crate::batch;
 use crate::batch::claims::{Claim, Claims};
 use crate::batch::conversion::Conversion;
 use crate::batch::item::{Item, Items};
-use crate::batch::lineage::{FilesRead, VERSION, digests};
+use crate::batch::lineage::{FilesRead, INPUTS, VERSION, digests};
 use crate::batch::naming::{Naming, Pattern};
-use crate::batch::options::{Files, Verbosity};
+use crate::batch::options::{Files, Gathered, Verbosity};
 use crate::batch::report::FileOutcome;
 use crate::cli::typed::typed_command;
 use crate::cli::{Cli, Proving, Step, Verb, WholeSet, sentence, steps};
@@ -19,11 +19,12 @@ use crate::engine::options::{Common, TypedCommand};
 use crate::formats::{Format, Reading, format};
 use crate::gpu;
 use crate::ops::Operation;
+use crate::ops::project::Project;
 use crate::os::console;
 use crate::os::count::plural;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
-use crate::os::{TemporaryFolder, fault, file_of, is_absence};
+use crate::os::{Sha256, TemporaryFolder, fault, file_of, is_absence};
 use crate::verify;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{CommandFactory, FromArgMatches};
@@ -149,6 +150,15 @@ fn derive(
         _ => Vec::new(),
     };
     refuse_streams(&verb, &steps)?;
+    let is_combined = matches!(verb, Verb::Project { .. } | Verb::Combine { .. })
+        || matches!(steps.first(), Some(Step::Project(_)));
+    if is_combined {
+        for &index in &group.indices {
+            let verdict = derive_combined(&claims[index], folder, options)?;
+            verdicts[index] = Some(verdict);
+        }
+        return Ok(());
+    }
     let (files, common) = files_and_common(&mut verb)?;
     prepare(files, common, options);
     let (files, common) = (files.clone(), common.clone());
@@ -209,14 +219,96 @@ fn derive(
     Ok(())
 }
 
+/// Derives an output of several inputs, and compares it.
+fn derive_combined(claim: &Claim, folder: &Path, options: &Proving) -> Result<Verdict> {
+    let derived = folder.join("combined");
+    let derived = match claim.name.extension() {
+        Some(extension) => derived.with_extension(extension),
+        None => derived,
+    };
+    let paths = [&claim.inputs[..], &[derived.clone()]].concat();
+    let inputs = claim.inputs.iter();
+    let inputs = Items {
+        items: inputs
+            .map(|path| Item::listed(path.clone(), path.clone()))
+            .collect(),
+        ..Items::default()
+    };
+    let compare = |reading: &Reading, reads: &[FilesRead]| {
+        let all = FilesRead::new(INPUTS, &inputs, reading)?;
+        compare_reads(&claim.reads, &[&[all], reads].concat())
+    };
+    let silent = Verbosity::default().silent();
+    let outcome = match &mut parse(&claim.command)? {
+        Verb::Project { op, files, common } => {
+            prepare_common(common, options);
+            compare(&common.reading, &[])?;
+            (files.paths, files.verbosity) = (paths, silent);
+            (files.jobs, files.mem_limit) = (options.jobs, options.mem_limit);
+            project::run(op, &[], files, &[], common)?
+        }
+        Verb::Combine { files, common } => {
+            prepare_common(common, options);
+            compare(&common.reading, &[])?;
+            (files.paths, files.output, files.quiet) = (paths, None, true);
+            combine::run(files, common)?
+        }
+        Verb::Run {
+            verbs,
+            files,
+            common,
+        } => {
+            prepare(files, common, options);
+            files.paths = paths;
+            let mut steps = steps(verbs)?.into_iter();
+            let Some(Step::Project(projected)) = steps.next() else {
+                bail!("internal error: run does not begin with project");
+            };
+            let work = |op: &Project,
+                        ops: &[&dyn Operation],
+                        files: &Gathered,
+                        reads: &[FilesRead],
+                        common: &Common| {
+                compare(&common.reading, reads)?;
+                let files = Gathered {
+                    report: None,
+                    ..files.clone()
+                };
+                project::run(op, ops, &files, &[], common)
+            };
+            // The digests of the files that the verbs read are computed for a report.
+            files.batch.report = Some(folder.join("report"));
+            chain::project_and_run(&projected, steps.collect(), files, common, work)?
+        }
+        _ => bail!("internal error: the verb has an output for each input"),
+    };
+    ensure!(
+        outcome == Outcome::Done,
+        "its inputs cannot be combined again"
+    );
+    let now = digests(
+        &Item::listed(derived.clone(), derived.clone()),
+        &Reading::default(),
+    )?;
+    let verdict = judge_output(claim, now.input, &derived);
+    // A folder that is full would stop the others.
+    let _ = fs::remove_file(derived);
+    Ok(verdict)
+}
+
 /// The verb of a report, as if it had been typed.
 ///
 /// # Errors
 /// Words that this version does not know, and those that no report has.
 fn parse(recorded: &TypedCommand) -> Result<Verb> {
     let options = recorded.options.as_deref().unwrap_or_default();
-    let start = ["gpuimg", &recorded.verb, "--output=-"].map(String::from);
-    let words = [&start[..], options].concat();
+    let start = ["gpuimg", &recorded.verb].map(String::from);
+    let output = ["--output=-".to_string()];
+    let words = match &*recorded.verb {
+        // Its last path is the output.
+        "project" => [&start[..], options, &["-".into()]].concat(),
+        _ => [&start[..], &output, options].concat(),
+    };
     let mut command = Cli::command();
     let parsed = command
         .try_get_matches_from_mut(&words)
@@ -252,6 +344,10 @@ fn prepare(files: &mut Files, common: &mut Common, options: &Proving) {
     files.batch.jobs = options.jobs;
     files.batch.mem_limit = options.mem_limit;
     files.batch.verbosity = Verbosity::default().silent();
+    prepare_common(common, options);
+}
+
+fn prepare_common(common: &mut Common, options: &Proving) {
     common.device = options.device;
     common.reading.max_pixels = options.max_pixels;
 }
@@ -353,6 +449,7 @@ fn compare_reads(recorded: &[FilesRead], now: &[FilesRead]) -> Result<()> {
                 "its range was measured over {}, some of which have changed",
                 plural(then.files, "image")
             ),
+            (INPUTS, false) => bail!("some of its {} have changed", plural(then.files, "input")),
             (_, false) => bail!("the files that {option} names have changed"),
         }
     }
@@ -379,19 +476,28 @@ fn judge(claim: &Claim, outcome: FileOutcome, derived: &Path) -> Result<Verdict>
             "its input {input} has changed: its SHA-256 is not that of the report"
         )));
     }
+    Ok(judge_output(claim, done.digests.output, derived))
+}
+
+/// Compares an output with the one that was derived, which has the digest `now`.
+fn judge_output(claim: &Claim, now: Option<Sha256>, derived: &Path) -> Verdict {
+    let input = match claim.inputs.len() {
+        0 | 1 => claim.input.shown().into_owned(),
+        count => plural(count, "input"),
+    };
     let is_same_version = claim.version == VERSION;
-    if done.digests.output == claim.digests.output {
-        return Ok(if is_same_version {
+    if now == claim.digests.output {
+        return if is_same_version {
             Verdict::SameBytes
         } else {
             Verdict::SameSamples
-        });
+        };
     }
     let difference = match verify::compare(&claim.name, derived) {
         Ok(difference) => difference,
-        Err(error) => return Ok(Verdict::Different(format!("{error:#}"))),
+        Err(error) => return Verdict::Different(format!("{error:#}")),
     };
-    Ok(match (difference, is_same_version) {
+    match (difference, is_same_version) {
         (None, false) => Verdict::SameSamples,
         (None, true) => Verdict::Different(format!(
             "its bytes are not those that {input} gives, but all samples are equal"
@@ -403,7 +509,7 @@ fn judge(claim: &Claim, outcome: FileOutcome, derived: &Path) -> Result<Verdict>
             "version {} wrote it, and it is not what {input} gives now: {difference}",
             claim.version
         )),
-    })
+    }
 }
 
 /// Prints what differs, and the counts.

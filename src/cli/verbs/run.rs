@@ -4,12 +4,14 @@ use super::convert::{Measured, Range, check, convert, measure_set_range};
 use super::{calibrate, project};
 use crate::batch::conversion::Conversion;
 use crate::batch::item::{Item, Items};
+use crate::batch::lineage::FilesRead;
 use crate::batch::naming::Naming;
 use crate::batch::options::{Files, Gathered};
 use crate::cli::{Cli, Projected, Step, WholeSet, steps};
 use crate::engine::options::Common;
 use crate::image::Depth;
 use crate::ops::Operation;
+use crate::ops::project::Project;
 use crate::ops::set_range::SetRange;
 use crate::os::name::in_shell;
 use crate::os::outcome::{Outcome, usage};
@@ -39,18 +41,20 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
         calibrate::check(files, index == 0, index == last).map_err(usage)?;
     }
     if let Some(Step::Project(projected)) = projected {
-        return project_and_run(&projected, steps, files, common);
+        let work = project::run;
+        return project_and_run(&projected, steps, files, common, work);
     }
     let mut conversion = Conversion::from_arguments(files, common).map_err(usage)?;
     with_operations(steps, &mut conversion, files, common, convert)
 }
 
-/// Combines all inputs into one image, and runs the other verbs on it.
-fn project_and_run(
+/// Calls `work` with the projection of all inputs, the operations on its result, and the files that these depend on.
+pub(super) fn project_and_run(
     projected: &Projected,
     steps: Vec<Step>,
     files: &Files,
     common: &Common,
+    work: impl FnOnce(&Project, &[&dyn Operation], &Gathered, &[FilesRead], &Common) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let gathered = Gathered::of_run(files, projected.along).map_err(usage)?;
     let across = |step: &Step| matches!(step, Step::Operation { set, .. } if set.across);
@@ -73,6 +77,7 @@ fn project_and_run(
     };
     let mut items = Items {
         items: vec![projection],
+        keeps_digests: gathered.report.is_some(),
         ..Items::default()
     };
     items.record_order();
@@ -84,9 +89,15 @@ fn project_and_run(
         reads: Vec::new(),
         task: None,
     };
-    with_operations(steps, &mut conversion, files, common, |ops, _, _, _, _| {
-        project::run(&projected.op, ops, &gathered, common)
-    })
+    with_operations(
+        steps,
+        &mut conversion,
+        files,
+        common,
+        |ops, _, conversion, _, common| {
+            work(&projected.op, ops, &gathered, &conversion.reads, common)
+        },
+    )
 }
 
 /// Refuses verbs that are several words of the command line, and so would be inputs.
