@@ -6,6 +6,7 @@
 mod array;
 mod batch;
 mod calls;
+mod combine;
 mod dlpack;
 mod errors;
 mod gpu;
@@ -25,6 +26,8 @@ mod _gpuimg {
     use super::batch::process;
     #[pymodule_export]
     use super::calls::{apply, calibrate, decode, encode, pages, read, write};
+    #[pymodule_export]
+    use super::combine::combine;
     #[pymodule_export]
     use super::image::Image;
     #[pymodule_export]

@@ -208,6 +208,20 @@ def test_projections_are_those_of_numpy(dtype, count):
     assert (numpy.asarray(clamped) == stack.sum(axis=0).clip(limits.min, limits.max)).all()
 
 
+def test_combined_channels_are_those_of_numpy():
+    red, green, blue = (RANDOM.integers(0, 1 << 16, (33, 70)).astype("uint16") for _ in range(3))
+    for given in ([red, green, blue], (red, green, blue), numpy.stack([red, green, blue]), map(gpuimg.Image, (red, green, blue))):
+        numpy.testing.assert_array_equal(numpy.asarray(gpuimg.combine(given)), numpy.dstack([red, green, blue]), strict=True)
+    colours = [(0, 255, 0), (255, 0, 51)]
+    sums = red[..., None] * numpy.array(colours[0], "int64") + green[..., None] * numpy.array(colours[1], "int64")
+    expected = numpy.minimum((sums + 127) // 255, 65535).astype("uint16")
+    numpy.testing.assert_array_equal(numpy.asarray(gpuimg.combine([red, green], colours=colours)), expected, strict=True)
+    with pytest.raises(gpuimg.ArgumentError, match="give each image a colour"):
+        gpuimg.combine([red, green], colours=colours[:1])
+    with pytest.raises(gpuimg.Error):
+        gpuimg.combine([red, green])
+
+
 def test_a_projection_of_files_has_the_bytes_of_the_program(folder, program):
     for number in range(3):
         gpuimg.write(f"{number}.tif", (LARGE[:40, :50] // (number + 2)).astype("uint16"))

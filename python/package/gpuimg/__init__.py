@@ -41,6 +41,7 @@ from ._gpuimg import VERSION as __version__
 from ._gpuimg import Image, Metadata, Stream, set_threads
 from ._gpuimg import apply as _apply
 from ._gpuimg import calibrate as _calibrate
+from ._gpuimg import combine as _combine
 from ._gpuimg import decode as _decode
 from ._gpuimg import encode as _encode
 from ._gpuimg import histogram as _histogram
@@ -79,6 +80,7 @@ __all__ = [
     "Stream",
     "Sums",
     "calibrate",
+    "combine",
     "decode",
     "encode",
     "histogram",
@@ -327,6 +329,24 @@ def calibrate(
         image, bias, dark, flat, flat_start, flat_end, offset, hot, to, log, _dtype_name(dtype), device, out
     )
     return result
+
+
+def combine(
+    images: Iterable[Any],
+    *,
+    colours: Iterable[tuple[int, int, int]] | None = None,
+    dtype: Any = None,
+) -> Image:
+    """Make an RGB image of grey images of the same shape and dtype.
+
+    Args:
+        images: three images for red, green and blue, or four with alpha; with colours any number. A list or another iterable,
+            or an array whose first axis counts them.
+        colours: a colour for each image, e.g. (0, 255, 0): each image is multiplied by its colour, and the products are added.
+        dtype: convert the result to a type that holds every value.
+    """
+    named = None if colours is None else [tuple(colour) for colour in colours]
+    return _combine(images, named, _dtype_name(dtype))
 
 
 def project(
