@@ -114,8 +114,8 @@ def preview(
 
     Args:
         image: an Image, or an array of height × width or height × width × 1 to 4 channels; a list for a stack.
-        nan: Replace NaN and infinite samples with this value; they do not count in the range. Without this option they
-            are refused.
+        nan: Replace NaN and infinite samples with this value (default: the least value); they do not count in the
+            range.
         scope: Measure one range for all pages of a stack (no flicker) or one for each page (page, stack).
         depth: 8 or 16 bits for the result; 16 converts 8-bit images before the operation.
         fit: Make the result smaller, so that its longer side has at most this many pixels.
