@@ -14,6 +14,7 @@ Lines like these stand above a kernel:
         the shared argument may be the other's memory
     // trusts: parts and report, as inflate_order leaves them
         memory whose content leads the kernel to addresses: launching it is unsafe
+A TensorMap, passed by value as `const IN_PLACE TensorMap`, is a matrix whose borders the copy engine keeps to: it has no length.
 Expressions know the parameters, the macros of the form, the constants of the file, sizeof(T), ceil(a, b), min, max, a ? b : c,
 grid.blocks, grid.threads (of all blocks), grid.block (threads of a block), and N, the number that ends a kernel's name. They
 are computed in 64 bits and stop at the largest number.
@@ -31,8 +32,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 OUTPUT = HERE.parent / "src" / "gpu" / "launch.rs"
 
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "float": 4, "double": 8, "int": 4, "uint4": 16}
-RUST = {"u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64", "float": "f32", "double": "f64", "int": "i32"}
-PTX = {"u32": ".u32", "u64": ".u64", "float": ".f32", "int": ".u32"}
+RUST = {"u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64", "float": "f32", "double": "f64", "int": "i32", "TensorMap": "TensorMap<'a>"}
+PTX = {"u32": ".u32", "u64": ".u64", "float": ".f32", "int": ".u32", "TensorMap": ".align"}
 MACROS = ("SAMPLE", "CHANNELS", "PIXEL")
 KEYWORDS = {"in": "input", "from": "from", "move": "moved", "type": "kind"}
 
@@ -336,7 +337,7 @@ class Kernel:
         for text in (parameter.strip() for parameter in parameters.split(",")):
             if not text or text == "void":
                 continue
-            match = re.fullmatch(r"(const )?(volatile )?(\w+) (\*)?(?:__restrict__ )?(\w+)", text)
+            match = re.fullmatch(r"(const )?(?:IN_PLACE )?(volatile )?(\w+) (\*)?(?:__restrict__ )?(\w+)", text)
             if not match:
                 fail(self.where, f"the parameter '{text}' cannot be expressed")
             constant, _, kind, pointer, parameter = match.groups()
@@ -602,6 +603,7 @@ def generated(ptx_of):
             names += ["Form"] if "Form" in body else []
             names += ["View"] if re.search(r"\bView\b", body) else []
             names += ["ViewMut"] if "ViewMut" in body else []
+            names += ["TensorMap"] if "TensorMap" in body else []
             uses.append("    " * (depth + 1) + f"use crate::gpu::driver::launch::{', '.join(names) if len(names) == 1 else '{' + ', '.join(names) + '}'};")
             uses.append("")
         document = "    " * depth + f"/// kernels/{path.relative_to(HERE).as_posix()}"

@@ -284,9 +284,13 @@ fn outcome(result: Result<case::Measured>) -> Outcome {
     }
 }
 
-/// The reason why a case cannot run in the GPU's memory, which must hold its data, the expected
-/// result, and some reserve.
+/// The reason why a case cannot run on the GPU: what it needs, or memory, which must hold its data, the expected result,
+/// and some reserve.
 fn left_out(case: &Case, context: &BenchContext) -> Option<String> {
+    let missing = case.needs.and_then(|needs| needs.missing(&context.facts));
+    if let Some(missing) = missing {
+        return Some(format!("left out: needs {missing}"));
+    }
     let (free, _) = context.gpu.memory().ok()?;
     let needed = 2 * case.footprint;
     (needed > free as u64).then(|| {

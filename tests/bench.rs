@@ -287,14 +287,16 @@ fn every_bench_kernel_on_small_inputs() {
     // Fewer sizes of transfer, and no image larger than the input.
     assert!(rows.len() + 36 > cases, "{} of {cases}", rows.len());
     for row in rows {
-        assert_eq!(row["state"], "checked", "{row}");
+        let remark = row["remark"].as_str().unwrap_or_default();
+        let is_left_out = remark.starts_with("left out: needs compute capability");
+        assert!(row["state"] == "checked" || is_left_out, "{row}");
     }
 }
 
 /// A kernel that stores nothing: its row says FAILED, and no other, and the exit status is 1.
 #[test]
 fn a_wrong_kernel_fails_its_row_alone() {
-    const ROWS: [&str; 10] = [
+    const ROWS: [&str; 11] = [
         "memory/double-scattered",
         "threads/latency-shared",
         "ceilings/read",
@@ -305,6 +307,7 @@ fn a_wrong_kernel_fails_its_row_alone() {
         "memory/copy-by-8",
         "transpose/async-32-8192",
         "production/fused-1024k",
+        "launch/graph-updated",
     ];
     let cases = all_cases();
     assert!(

@@ -350,6 +350,26 @@ const COVERAGE: &[(Paper, &str, &str)] = &[
         "scaling with multiprocessors",
         "memory/multiprocessors-8",
     ),
+    // What no paper has: the experiments continued.
+    (Paper::Own, "an updated graph", "launch/graph-updated"),
+    (Paper::Own, "overlapping launches", "launch/programmatic"),
+    (Paper::Own, "clusters", "reduce/further-13-paper"),
+    (Paper::Own, "a tensor map", "transpose/tma-32-8192"),
+    (
+        Paper::Own,
+        "managed memory, busy stream",
+        "transfer/upload-managed-busy",
+    ),
+    (
+        Paper::Own,
+        "download on an idle stream",
+        "transfer/download-pinned-idle",
+    ),
+    (
+        Paper::Own,
+        "memset of mapped memory",
+        "transfer/memset-mapped-busy",
+    ),
 ];
 
 #[test]
@@ -373,6 +393,11 @@ fn everything_that_the_papers_describe_has_a_row() {
     assert_eq!(count("/mirrored-1024-"), 32);
     assert_eq!(count("/mirrored-8192-"), 32);
     assert_eq!(count("/returns-up-sync-"), 8);
+    // Three calls × four kinds of memory × two states of the stream, without memset of pageable memory.
+    let matrix = cases
+        .iter()
+        .filter(|case| case.about.topic.key == "asynchrony-matrix");
+    assert_eq!(matrix.count(), 3 * 4 * 2 - 2);
 }
 
 /// The published figures, as the papers print them, and nothing that was computed from them.

@@ -3,12 +3,23 @@
 // kernel.
 //
 //   empty()                                         any launch
+//   mark(u32 *marks, u32 i)                         any launch: stores i in marks[i]. It may start with programmatic stream
+//                                                   serialization, while the launch before it ends
 //   spin(u64 nanoseconds)                           1 thread: keeps the stream busy that long
 //   differing(const u32 *a, const u32 *b, u64 n, u64 *count)
 //       Adds to *count how many of n words differ. Any launch.
 #include "papers/papers.cuh"
 
 extern "C" __global__ void empty() {}
+
+// lengths: marks[i + 1]
+extern "C" __global__ void mark(u32 *marks, u32 i) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); // the next launch may start
+    asm volatile("griddepcontrol.wait;" ::: "memory");              // the one before has ended
+#endif
+    if (number() == 0) marks[i] = i;
+}
 
 static __device__ __forceinline__ u64 now() {
     u64 time;

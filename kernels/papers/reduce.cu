@@ -11,16 +11,19 @@
 //      Volta, hence the barriers of the warp, between a step's reads and its writes too
 //   6  the block's size is known to the compiler: no loop is left (in 1 to 5 it is read from the launch)
 //   7  several elements a thread, added in a register before the tree
-// Five more, which the text does not have:
+// Six more, which the text does not have:
 //   8  the tree inside a warp by shuffles: a barrier of the block only between its warps
 //   9  16 bytes a load
 //   10 a warp is added by one instruction (redux.sync, from compute capability 8.0 on; shuffles before)
-//   step_{11,12}(const u32 *in, u32 *partial, u32 *arrived, u32 n)
+//   step_{11,12,13}(const u32 *in, u32 *partial, u32 *arrived, u32 n)
 //   11 one launch: the block that ends last adds the partial sums. *arrived is 0 before the first launch, and after each
 //   12 the data come to shared memory by bulk copies, whose arrival a barrier in shared memory counts (from compute
 //      capability 9.0 on; 11 before)
+//   13 the blocks of a cluster add their sums in the shared memory of one of them, by clusters of at most 16 that divide
+//      the grid: only as many blocks arrive as there are clusters (from compute capability 9.0 on; 11 before)
 //   step_6_{32,64,128,512,1024}(…)   step 6 is a template of the block's size: its other sizes
 // Blocks of 256, or of the size in the name; grid: 1–3 ceil(n/256), 4–6 ceil(n/(2·block)), from 7 on any.
+#include "papers/barriers.cuh"
 #include "papers/papers.cuh"
 
 constexpr u32 THREADS = 256;
@@ -205,21 +208,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_10(const u32 *in, u32
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// Stores the block's sum of the threads' sums; the last block of the grid adds them all to partial[0].
-static __device__ __forceinline__ void fold(u32 sum, u32 *partial, u32 *arrived) {
+// Stores the block's sum of the threads' sums, as that of number `block` among `blocks`; of these, the last one to arrive adds
+// them all to partial[0].
+static __device__ __forceinline__ void fold(u32 sum, u32 *partial, u32 *arrived, u32 block, u32 blocks) {
     __shared__ u32 s[2][THREADS / 32];
     __shared__ bool last;
     sum = of_block(sum, s[0], by_redux);
     if (threadIdx.x == 0) {
-        partial[blockIdx.x] = sum;
+        partial[block] = sum;
         __threadfence();
-        last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1; // wraps to 0 for the next launch
+        last = atomicInc(arrived, blocks - 1) == blocks - 1; // wraps to 0 for the next launch
         __threadfence();
     }
     __syncthreads();
     if (!last) return;
     u32 all = 0;
-    for (u32 i = threadIdx.x; i < gridDim.x; i += THREADS) all += load_l2(partial + i);
+    for (u32 i = threadIdx.x; i < blocks; i += THREADS) all += load_l2(partial + i);
     // The barrier in it comes after all reads of partial[0].
     all = of_block(all, s[1], by_redux);
     if (threadIdx.x == 0) partial[0] = all;
@@ -229,29 +233,19 @@ static __device__ __forceinline__ void fold(u32 sum, u32 *partial, u32 *arrived)
 // lengths: in[n], partial[grid.blocks], arrived[1]
 // requires: grid.block == THREADS
 extern "C" __global__ void __launch_bounds__(THREADS) step_11(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
-    fold(by_vectors(in, n), partial, arrived);
+    fold(by_vectors(in, n), partial, arrived, blockIdx.x, gridDim.x);
 }
 
 #if __CUDA_ARCH__ >= 900
 constexpr u32 STAGES = 4, STAGE = 4 * THREADS; // words of a stage: 16 bytes a thread
 
-static __device__ __forceinline__ u32 address(const void *shared) { return (u32)__cvta_generic_to_shared(shared); }
-
 // One thread orders a stage: so many bytes to come, and their copy.
 static __device__ __forceinline__ void order(u32 *stage, u64 *barrier, const u32 *from) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address(barrier)), "r"(4 * STAGE) : "memory");
+    expect(barrier, 4 * STAGE);
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      address(stage)),
                  "l"(from), "r"(4 * STAGE), "r"(address(barrier))
                  : "memory");
-}
-static __device__ __forceinline__ void await(u64 *barrier, u32 phase) {
-    u32 done = 0;
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(address(barrier)), "r"(phase)
-                     : "memory");
 }
 
 static __device__ __forceinline__ u32 by_bulk_copies(const u32 *in, u32 n) {
@@ -262,8 +256,7 @@ static __device__ __forceinline__ u32 by_bulk_copies(const u32 *in, u32 n) {
     const u32 mine = stages > blockIdx.x ? (stages - blockIdx.x - 1) / gridDim.x + 1 : 0;
     auto from = [&](u32 k) { return in + (u64)(blockIdx.x + k * gridDim.x) * STAGE; };
     if (t == 0) {
-        for (u32 s = 0; s < STAGES; s++) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address(&barrier[s])) : "memory");
-        asm volatile("fence.proxy.async;" ::: "memory");
+        prepare(barrier);
         for (u32 k = 0; k < min(mine, STAGES); k++) order(stage[k], &barrier[k], from(k));
     }
     __syncthreads();
@@ -284,5 +277,47 @@ static __device__ __forceinline__ u32 by_bulk_copies(const u32 *in, u32 n) { ret
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS) step_12(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
-    fold(by_bulk_copies(in, n), partial, arrived);
+    fold(by_bulk_copies(in, n), partial, arrived, blockIdx.x, gridDim.x);
+}
+
+#if __CUDA_ARCH__ >= 900
+// The blocks of this block's cluster, and its number among them.
+static __device__ __forceinline__ u32 cluster_blocks() {
+    u32 count;
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(count));
+    return count;
+}
+static __device__ __forceinline__ u32 cluster_rank() {
+    u32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+// A barrier of the cluster: what its threads wrote before they arrived is there for those that have waited.
+static __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive;" ::: "memory"); }
+static __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait;" ::: "memory"); }
+
+static __device__ __forceinline__ void fold_cluster(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
+    __shared__ u32 s[THREADS / 32], sums[16];
+    const u32 blocks = cluster_blocks();
+    cluster_arrive();
+    const u32 sum = of_block(by_vectors(in, n), s, by_redux);
+    cluster_wait(); // the first block runs, and has its memory
+    if (threadIdx.x == 0) {
+        u32 first;
+        asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(first) : "r"(address(&sums[cluster_rank()])));
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(first), "r"(sum) : "memory");
+    }
+    cluster_arrive();
+    cluster_wait(); // the first block has all sums
+    if (cluster_rank() == 0)
+        fold(threadIdx.x < blocks ? sums[threadIdx.x] : 0, partial, arrived, blockIdx.x / blocks, gridDim.x / blocks);
+}
+#else
+static __device__ __forceinline__ void fold_cluster(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
+    fold(by_vectors(in, n), partial, arrived, blockIdx.x, gridDim.x);
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS) step_13(const u32 *in, u32 *partial, u32 *arrived, u32 n) {
+    fold_cluster(in, partial, arrived, n);
 }

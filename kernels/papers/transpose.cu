@@ -12,7 +12,11 @@
 //   async_32(…)              today: a block copies four padded squares of 32 to shared memory, all at once and without
 //       registers (cp.async, from compute capability 8.0 on), and stores each when it has arrived; blocks of 32 × 8, one
 //       for 128 × 32 elements
+//   tma_32(TensorMap a, float *b, u32 n)    today: as async_32, but one thread orders the copy of each square (a tensor map,
+//       from compute capability 9.0 on). Instead of padding, the copy exchanges the 16-byte parts of each row: a warp that
+//       reads 16 bytes of each row meets no bank twice
 // Blocks: naive and mirrored any; variants 2 and 3 16 × 16 or 32 × 32, one a square. Any n.
+#include "papers/barriers.cuh"
 #include "papers/papers.cuh"
 
 // family: Transposition
@@ -43,7 +47,7 @@ extern "C" __global__ void padded_32(const float *a, float *b, u32 n) { through_
 // Copies an element to shared memory without waiting for it.
 static __device__ __forceinline__ void copy_async(float *shared, const float *from) {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((u32)__cvta_generic_to_shared(shared)), "l"(from)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(shared)), "l"(from)
                  : "memory");
 #else
     *shared = *from;
@@ -89,4 +93,48 @@ extern "C" __global__ void __launch_bounds__(SIDE *ROWS) async_32(const float *a
     await<2>(), store(1);
     await<1>(), store(2);
     await<0>(), store(3);
+}
+
+// What the driver has encoded of a matrix: its place, its size, and the square that a copy moves.
+struct alignas(64) TensorMap {
+    u64 opaque[16];
+};
+#if __CUDA_ARCH__ >= 900
+#define IN_PLACE __grid_constant__ // the parameter itself has an address, without a copy
+#else
+#define IN_PLACE
+#endif
+
+// lengths: b[n * n]
+// requires: grid.block == SIDE * ROWS
+extern "C" __global__ void __launch_bounds__(SIDE *ROWS) tma_32(const IN_PLACE TensorMap a, float *b, u32 n) {
+#if __CUDA_ARCH__ >= 900
+    constexpr u32 PARTS = SIDE / 4; // of 16 bytes, in a row of a square
+    // The exchange of parts follows the address: of row y, part p is at p ^ y % 8.
+    __shared__ alignas(1024) float4 square[SQUARES][SIDE * PARTS];
+    __shared__ u64 barrier[SQUARES];
+    const u32 x = threadIdx.x, part = threadIdx.y, top = blockIdx.y * SIDE;
+    auto left = [](u32 s) { return (blockIdx.x * SQUARES + s) * SIDE; };
+    if (x == 0 && part == 0) {
+        prepare(barrier);
+        for (u32 s = 0; s < SQUARES && left(s) < n; s++) {
+            expect(&barrier[s], sizeof square[s]); // also of what lies outside of the matrix, which is 0
+            asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+                         "[%4];" ::"r"(address(square[s])),
+                         "l"(&a), "r"(left(s)), "r"(top), "r"(address(&barrier[s]))
+                         : "memory");
+        }
+    }
+    __syncthreads();
+    for (u32 s = 0; s < SQUARES && left(s) < n; s++) {
+        await(&barrier[s], 0);
+        const float4 v = square[s][x * PARTS + (part ^ x % 8)];
+        const float column[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            const u32 i = left(s) + 4 * part + k;
+            if (top + x < n && i < n) b[(u64)i * n + top + x] = column[k];
+        }
+    }
+#endif
 }

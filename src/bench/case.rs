@@ -4,6 +4,7 @@ use super::context::{BenchContext, Host};
 use super::figure::{Figure, Published, Time};
 use super::papers::{self, Topic};
 use super::table::Table;
+use crate::gpu::driver::Facts;
 use crate::timing::Limit;
 use anyhow::Result;
 
@@ -16,6 +17,31 @@ pub enum Ceiling {
     Measured(&'static str),
     /// The GPU's theoretical peak: memory clock × width, or link generation × lanes.
     Stated(Limit),
+}
+
+/// What a row needs of the GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Needs {
+    /// This compute capability or a later one.
+    Capability(i32, i32),
+    /// Managed memory that the host may use while the GPU works.
+    ManagedMemory,
+}
+
+impl Needs {
+    /// What is missing of it, if something is.
+    pub fn missing(self, facts: &Facts) -> Option<String> {
+        let (major, minor) = facts.capability;
+        match self {
+            Needs::Capability(first, second) if facts.capability < (first, second) => Some(
+                format!("compute capability {first}.{second}, and this GPU has {major}.{minor}"),
+            ),
+            Needs::ManagedMemory if !facts.managed => {
+                Some("managed memory that the host may use while the GPU works".into())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The result of a case, whose output has been checked.
@@ -72,6 +98,8 @@ pub struct Case {
     pub footprint: u64,
     /// The rate that its rate is compared with.
     pub ceiling: Ceiling,
+    /// What it needs of the GPU, if it does not run on all.
+    pub needs: Option<Needs>,
     /// Its work.
     pub work: Work,
 }
@@ -124,6 +152,7 @@ impl Case {
             },
             footprint: bytes,
             ceiling: Ceiling::None,
+            needs: None,
             work,
         }
     }
@@ -156,6 +185,12 @@ impl Case {
     /// Sets the ceiling.
     pub fn under(mut self, ceiling: Ceiling) -> Case {
         self.ceiling = ceiling;
+        self
+    }
+
+    /// Sets what it needs of the GPU.
+    pub fn needing(mut self, needs: Needs) -> Case {
+        self.needs = Some(needs);
         self
     }
 

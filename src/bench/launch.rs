@@ -1,12 +1,13 @@
 //! The cost of a launch: the empty kernel of "CUDA: performance aspects of typical tasks" (2011); the same with launches that
-//! wait, by the driver's variable of "Methods of effective organisation of parallel computing on GPUs"; and recorded launches.
+//! wait, by the driver's variable of "Methods of effective organisation of parallel computing on GPUs"; recorded launches; and
+//! launches that overlap.
 
-use super::case::Case;
+use super::case::{Case, Needs};
 use super::context::BenchContext;
 use super::figure::{Figure, Time};
 use super::table::Table;
-use crate::gpu::driver::{Grid, Kernel};
-use crate::gpu::launch::papers::launch::Empty;
+use crate::gpu::driver::{self, Grid, Kernel};
+use crate::gpu::launch::papers::launch::{Empty, Mark};
 use anyhow::{Context, Result, ensure};
 use std::env;
 use std::process::Command;
@@ -79,7 +80,94 @@ pub(super) fn cases() -> Vec<Case> {
                 Ok(per_call(time, CALLS as f64))
             },
         ),
+        Case::gpu(
+            Table::Launch,
+            "marks",
+            "160 × 96, each stores a word of its own, queued",
+            "graphs",
+            0,
+            |context| {
+                let mark = context.kernel::<Mark>()?;
+                marked(context, |marks, _| {
+                    (0..CALLS as u32).try_for_each(|i| {
+                        let marks = marks.view_mut();
+                        context.gpu.launch_grid(&mark, PAPER, Mark { marks, i })
+                    })
+                })
+            },
+        ),
+        Case::gpu(
+            Table::Launch,
+            "graph-updated",
+            "the same, a graph of 1000 launches, each given its word anew",
+            "graphs",
+            0,
+            updated,
+        ),
+        Case::gpu(
+            Table::Launch,
+            "programmatic",
+            "the same, each launch while the one before ends",
+            "programmatic",
+            0,
+            |context| {
+                let mark = context.kernel::<Mark>()?;
+                marked(context, |marks, _| {
+                    (0..CALLS as u32).try_for_each(|i| {
+                        let marks = marks.view_mut();
+                        // SAFETY: the kernel waits for the launch before it, and only then stores.
+                        unsafe {
+                            context
+                                .gpu
+                                .launch_overlapping(&mark, PAPER, Mark { marks, i })
+                        }
+                    })
+                })
+            },
+        )
+        .needing(Needs::Capability(9, 0)),
     ]
+}
+
+/// Checks that a pass of 1000 launches stores all words, and times passes, each of which has another number.
+fn marked(
+    context: &BenchContext,
+    mut pass: impl FnMut(&mut driver::Buffer, usize) -> Result<()>,
+) -> Result<Time> {
+    let words: Vec<u32> = (0..CALLS as u32).collect();
+    let expected = context.gpu.words(&words)?;
+    let mut marks = context.poisoned(4 * CALLS)?;
+    context.check(&mut marks, &expected, |marks| pass(marks, 1))?;
+    let mut number = 1;
+    let time = context.host.time(|| {
+        number += 1;
+        pass(&mut marks, number)?;
+        context.gpu.wait()
+    })?;
+    Ok(per_call(time, CALLS as f64))
+}
+
+/// A graph whose launches get other words before each pass: recorded with word 0 for all of them.
+fn updated(context: &BenchContext) -> Result<Time> {
+    let mark = context.kernel::<Mark>()?;
+    let mut recorded = context.poisoned(4 * CALLS)?;
+    let mut graph = context.gpu.record(|| {
+        (0..CALLS).try_for_each(|_| {
+            let marks = recorded.view_mut();
+            context.gpu.launch_grid(&mark, PAPER, Mark { marks, i: 0 })
+        })
+    })?;
+    marked(context, |marks, number| {
+        for launch in 0..CALLS {
+            let arguments = Mark {
+                marks: marks.view_mut(),
+                i: ((launch + number) % CALLS) as u32,
+            };
+            graph.update(launch, &mark, PAPER, arguments)?;
+        }
+        // SAFETY: both buffers live longer than the graph's work, which `check` and the clock wait for.
+        unsafe { graph.launch() }
+    })
 }
 
 /// Launches in a row, as in the loop of "CUDA: performance aspects of typical tasks".

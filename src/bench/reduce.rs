@@ -1,8 +1,8 @@
 //! The seven steps of "GPGPU optimisation by the example of a sum" (after Mark Harris), at the
 //! paper's length, which fits into today's level-2 caches, and at one that does not; other lengths;
-//! five more steps of today, and the program's own sum. GB/s of bytes read.
+//! six more steps of today, and the program's own sum. GB/s of bytes read.
 
-use super::case::{Case, Ceiling};
+use super::case::{Case, Ceiling, Needs};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
 use super::figure::{Figure, Time};
 use super::table::Table;
@@ -44,13 +44,17 @@ const SIZES: [(usize, &str); 6] = [
 ];
 
 /// The steps after the text's: the id, kernel and change of each.
-const FURTHER: [(usize, &str, &str, &str); 5] = [
+const FURTHER: [(usize, &str, &str, &str); 6] = [
     (8, "further-8", "step_8", "8 shuffles"),
     (9, "further-9", "step_9", "9 loads of 16 bytes"),
     (10, "further-10", "step_10", "10 redux.sync"),
     (11, "further-11", "step_11", "11 one launch"),
     (12, "further-12", "step_12", "12 bulk copies"),
+    (13, "further-13", "step_13", "13 clusters"),
 ];
+
+/// The blocks of a cluster in step 13: the most that every GPU with clusters allows.
+const CLUSTER: u32 = 8;
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -72,12 +76,15 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
             let work = move |context: &BenchContext| match step {
                 ..=10 => stepped(context, kernel, step, THREADS, n),
-                _ => folded(context, kernel, n),
+                _ => folded(context, kernel, n, (step == 13).then_some(CLUSTER)),
             };
             let bytes = 4 * n as u64;
-            cases.push(
-                Case::gpu(Table::Reduce, id, name, "reduce-further", bytes, work).under(READ),
-            );
+            let case =
+                Case::gpu(Table::Reduce, id, name, "reduce-further", bytes, work).under(READ);
+            cases.push(match step {
+                ..=11 => case,
+                _ => case.needing(Needs::Capability(9, 0)),
+            });
         }
     }
     cases.push(
@@ -189,10 +196,16 @@ fn stepped(
     })
 }
 
-/// One launch; the block that ends last adds the partial sums.
-fn folded(context: &BenchContext, kernel: &'static str, n: usize) -> Result<Time> {
+/// One launch; the block that ends last adds the partial sums, those of the clusters if the blocks are in clusters.
+fn folded(
+    context: &BenchContext,
+    kernel: &'static str,
+    n: usize,
+    cluster: Option<u32>,
+) -> Result<Time> {
     let kernel = context.kernel_named::<Folded>(kernel)?;
-    let grid = Grid::new(blocks_of(context, 11, THREADS, n), THREADS as u32);
+    let blocks = blocks_of(context, 11, THREADS, n).next_multiple_of(cluster.unwrap_or(1));
+    let grid = Grid::new(blocks, THREADS as u32);
     let mut partial = context.poisoned(4 * grid.blocks[0] as usize)?;
     let mut arrived = context.gpu.words(&[0u32])?;
     let mut launch = |partial: &mut driver::Buffer| {
@@ -202,7 +215,12 @@ fn folded(context: &BenchContext, kernel: &'static str, n: usize) -> Result<Time
             arrived: arrived.view_mut(),
             n: n as u32,
         };
-        context.gpu.launch_grid(&kernel, grid, arguments)
+        match cluster {
+            None => context.gpu.launch_grid(&kernel, grid, arguments),
+            Some(blocks) => context
+                .gpu
+                .launch_clusters(&kernel, grid, blocks, arguments),
+        }
     };
     let expected = wrapping_sum(&context.host.words()[..n]);
     launch(&mut partial)?;

@@ -1,7 +1,8 @@
 //! Copies between host and GPU: those of "CUDA: performance aspects of typical tasks", by the driver's
 //! synchronous and asynchronous calls, at every size, pinned and pageable, in each direction and in
-//! both at once. Which calls return before their work is done is asked in `returns`.
+//! both at once. Which calls return before their work is done is asked in `returns`, and by the kind of memory in `matrix`.
 
+mod matrix;
 mod returns;
 
 use super::case::{Case, Ceiling};
@@ -130,6 +131,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let link = Ceiling::Measured("ceilings/up");
     cases.push(both_ways(Table::Transfer, "both-ways", sizes.bytes).under(link));
     cases.extend(returns::cases());
+    cases.extend(matrix::cases());
     cases
 }
 

@@ -1,15 +1,15 @@
 //! The transposition of "Transposing a matrix" (Kalgin and Baldin): the sequential host version,
-//! variant 1 for all block shapes (`shapes`), variants 2 and 3, and the program's own kernel. GB/s of
+//! variant 1 for all block shapes (`shapes`), variants 2 and 3, two ways of today, and the program's own kernel. GB/s of
 //! bytes read plus written. The paper's matrix fits into today's level-2 caches; the large matrix
 //! does not.
 
-use super::case::{Case, Ceiling};
+use super::case::{Case, Ceiling, Needs};
 use super::context::{BenchContext, Host, Sizes, transposed};
 use super::cpu::{cpu_passes, image};
 use super::figure::{Figure, Time};
 use super::table::Table;
 use crate::gpu::driver::{self, Grid};
-use crate::gpu::launch::papers::transpose::Transposition;
+use crate::gpu::launch::papers::transpose::{Tma32, Transposition};
 use crate::gpu::launch::transpose::Transpose;
 use crate::image::Samples;
 use crate::ops::symmetry::{self, Symmetry};
@@ -72,6 +72,9 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         cases.push(variant(id, &name, topic, "async_32", [128, 32], [32, 8], n));
     }
     for (tag, n) in matrices(sizes) {
+        cases.push(by_tensor_map(format!("tma-32-{tag}"), n));
+    }
+    for (tag, n) in matrices(sizes) {
         cases.extend(shapes::cases(tag, n));
     }
     cases.extend(production(sizes));
@@ -106,6 +109,31 @@ fn variant(
         })
     })
     .under(COPY)
+}
+
+/// Squares that the copy engine moves and swizzles.
+fn by_tensor_map(id: String, n: usize) -> Case {
+    let name = format!("tile 32 × 32, copied and swizzled by a tensor map, {n}²");
+    let (topic, bytes) = ("transpose-tensor", 8 * (n * n) as u64);
+    Case::gpu(Table::Transpose, id, name, topic, bytes, move |context| {
+        let (kernel, side) = (context.kernel::<Tma32>()?, n as u32);
+        let (expected, out) = (turned(context, n)?, context.poisoned(4 * n * n)?);
+        let grid = Grid {
+            blocks: [side.div_ceil(128), side.div_ceil(32)],
+            threads: [32, 8],
+        };
+        let a = context.gpu.tensor_map(&context.input, n)?;
+        context.check_and_time(out, &expected, |out| {
+            let arguments = Tma32 {
+                a,
+                b: out.view_mut(),
+                n: side,
+            };
+            context.gpu.launch_grid(&kernel, grid, arguments)
+        })
+    })
+    .under(COPY)
+    .needing(Needs::Capability(9, 0))
 }
 
 /// The first n² words of the input, transposed.

@@ -1243,6 +1243,17 @@ pub mod papers {
         }
 
         arguments! {
+            /// `mark` of kernels/papers/launch.cu.
+            ///
+            /// Lengths `marks[i + 1]`.
+            checked Mark<'a> = "papers/launch" ["mark"] &[Form::ONLY];
+            { marks: ViewMut<'a>, i: u32 }
+            |it, launch, list| {
+                launch.has("marks", it.marks.len(), u64::from(it.i).saturating_add(1).saturating_mul(4))?;
+            } { list.push(&it.marks); list.push(&it.i); }
+        }
+
+        arguments! {
             /// `spin` of kernels/papers/launch.cu.
             checked Spin = "papers/launch" ["spin"] &[Form::ONLY];
             { nanoseconds: u64 }
@@ -1747,12 +1758,12 @@ pub mod papers {
         }
 
         arguments! {
-            /// `step_11`, `step_12` of kernels/papers/reduce.cu.
+            /// `step_11`, `step_12`, `step_13` of kernels/papers/reduce.cu.
             ///
             /// Lengths `in[n]`, `partial[grid.blocks]`, `arrived[1]`.
             ///
             /// Requires `grid.block == THREADS`.
-            checked Folded<'a> = "papers/reduce" ["step_11", "step_12"] &[Form::ONLY];
+            checked Folded<'a> = "papers/reduce" ["step_11", "step_12", "step_13"] &[Form::ONLY];
             { input: View<'a>, partial: ViewMut<'a>, arrived: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("in", it.input.len(), u64::from(it.n).saturating_mul(4))?;
@@ -1793,7 +1804,7 @@ pub mod papers {
 
     /// kernels/papers/transpose.cu
     pub mod transpose {
-        use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+        use crate::gpu::driver::launch::{arguments, Form, View, ViewMut, TensorMap};
 
         arguments! {
             /// `naive`, `mirrored`, `tile_16`, `tile_32`, `padded_16`, `padded_32`, `async_32` of kernels/papers/transpose.cu.
@@ -1804,6 +1815,20 @@ pub mod papers {
             |it, launch, list| {
                 launch.has("a", it.a.len(), u64::from(it.n).saturating_mul(u64::from(it.n)).saturating_mul(4))?;
                 launch.has("b", it.b.len(), u64::from(it.n).saturating_mul(u64::from(it.n)).saturating_mul(4))?;
+            } { list.push(&it.a); list.push(&it.b); list.push(&it.n); }
+        }
+
+        arguments! {
+            /// `tma_32` of kernels/papers/transpose.cu.
+            ///
+            /// Lengths `b[n * n]`.
+            ///
+            /// Requires `grid.block == SIDE * ROWS`.
+            checked Tma32<'a> = "papers/transpose" ["tma_32"] &[Form::ONLY];
+            { a: TensorMap<'a>, b: ViewMut<'a>, n: u32 }
+            |it, launch, list| {
+                launch.has("b", it.b.len(), u64::from(it.n).saturating_mul(u64::from(it.n)).saturating_mul(4))?;
+                launch.requires(launch.block() == 32_u64.saturating_mul(8), "grid.block == SIDE * ROWS")?;
             } { list.push(&it.a); list.push(&it.b); list.push(&it.n); }
         }
     }

@@ -35,10 +35,10 @@ enum Call {
     FetchSync,
 }
 
-const BYTE: u8 = 0x5c;
-const MIB: usize = 1 << 20;
+pub(super) const BYTE: u8 = 0x5c;
+pub(super) const MIB: usize = 1 << 20;
 /// Nanoseconds for which the stream is kept busy before each call.
-const BUSY: u64 = 2_000_000;
+pub(super) const BUSY: u64 = 2_000_000;
 /// Seconds: a call that takes less has not waited for the busy stream.
 pub(in crate::bench) const AT_ONCE: f64 = BUSY as f64 / 1e9 / 4.0;
 

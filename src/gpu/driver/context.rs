@@ -66,6 +66,8 @@ pub struct Facts {
     pub memory: (u64, u64),
     /// CUDA version of the driver: (12, 4).
     pub cuda: (i32, i32),
+    /// Whether the host may use managed memory while the GPU works.
+    pub managed: bool,
     /// PCI domain, bus and device.
     pub address: [i32; 3],
     /// The embedded form of each kernel for this GPU: `compute_90`.
@@ -235,7 +237,9 @@ impl Gpu {
             .map_err(in_words)?;
         let (free, total) = self.memory()?;
         let cuda = driver_version()?;
+        let managed = Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS;
         Ok(Facts {
+            managed: self.context.attribute(managed).is_ok_and(|yes| yes == 1),
             capability: self.context.compute_capability().map_err(in_words)?,
             multiprocessors: self.multiprocessors(),
             l2: l2.max(0) as u64,

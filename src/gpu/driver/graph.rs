@@ -2,11 +2,18 @@
 
 use super::context::Gpu;
 use super::error::in_words;
+use super::kernel::{Grid, Kernel};
+use super::launch::{Checked, List};
 use anyhow::{Context, Result};
 use cudarc::driver::{CudaGraph, sys};
+use std::ptr;
 
 /// Recorded work. It may be queued as long as the memory that it uses is there.
-pub(crate) struct Graph(CudaGraph);
+pub(crate) struct Graph {
+    graph: CudaGraph,
+    /// Its launches and other work, in any order.
+    nodes: Vec<sys::CUgraphNode>,
+}
 
 impl Gpu {
     /// Records what `queue` queues on this stream, instead of running it.
@@ -19,8 +26,18 @@ impl Gpu {
         let queued = queue();
         let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
         queued?;
-        let graph = graph.map_err(in_words)?;
-        graph.map(Graph).context("nothing was recorded")
+        let graph = graph.map_err(in_words)?.context("nothing was recorded")?;
+        let mut count = 0;
+        // SAFETY: the graph is live. Without memory for the nodes, the call only counts them.
+        unsafe { sys::cuGraphGetNodes(graph.cu_graph(), ptr::null_mut(), &mut count) }
+            .result()
+            .map_err(in_words)?;
+        let mut nodes = vec![ptr::null_mut(); count];
+        // SAFETY: the graph is live, and there is memory for all nodes.
+        unsafe { sys::cuGraphGetNodes(graph.cu_graph(), nodes.as_mut_ptr(), &mut count) }
+            .result()
+            .map_err(in_words)?;
+        Ok(Graph { graph, nodes })
     }
 }
 
@@ -33,6 +50,45 @@ impl Graph {
     /// # Errors
     /// The driver's.
     pub(crate) unsafe fn launch(&self) -> Result<()> {
-        self.0.launch().map_err(in_words)
+        self.graph.launch().map_err(in_words)
+    }
+
+    /// Gives a recorded launch of `kernel` other arguments, from the next time on that the work is queued. The launches are
+    /// numbered in any order.
+    ///
+    /// # Errors
+    /// Those of `Arguments::check`, and the driver's.
+    pub(crate) fn update<A: Checked>(
+        &mut self,
+        launch: usize,
+        kernel: &Kernel<A>,
+        grid: Grid,
+        arguments: A,
+    ) -> Result<()> {
+        let node = self.nodes.get(launch).context("no such launch")?;
+        arguments.check(&kernel.launch(grid))?;
+        let mut list = List::default();
+        arguments.push(&mut list);
+        let parameters = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: kernel.raw.function.cu_function(),
+            gridDimX: grid.blocks[0],
+            gridDimY: grid.blocks[1],
+            gridDimZ: 1,
+            blockDimX: grid.threads[0],
+            blockDimY: grid.threads[1],
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: list.pointers.as_mut_ptr(),
+            extra: ptr::null_mut(),
+            kern: ptr::null_mut(),
+            ctx: ptr::null_mut(),
+        };
+        // SAFETY: the node is of this graph, and the arguments are the kernel's; the driver copies them. Who queues the work
+        // vouches for their memory.
+        unsafe {
+            sys::cuGraphExecKernelNodeSetParams_v2(self.graph.cu_graph_exec(), *node, &parameters)
+        }
+        .result()
+        .map_err(in_words)
     }
 }

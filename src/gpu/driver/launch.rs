@@ -14,12 +14,17 @@
 //! * Of two kernels at once on the same memory the result is undefined, but no other memory is touched.
 
 use super::context::Gpu;
-use super::error::description;
+use super::error::{bind, description};
 pub(crate) use super::kernel::Form;
 use super::kernel::{Grid, Kernel};
 pub(crate) use super::memory::{View, ViewMut};
+pub(crate) use super::tensor::TensorMap;
 use anyhow::{Result, anyhow, ensure};
-use cudarc::driver::{DeviceRepr, LaunchArgs, LaunchConfig, PushKernelArg};
+use cudarc::driver::result::DriverError;
+use cudarc::driver::{DeviceRepr, sys};
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::{mem, ptr};
 
 /// The arguments of a kernel, or of a family of kernels with the same parameters.
 ///
@@ -112,9 +117,12 @@ impl Launch<'_> {
     }
 }
 
-/// The list of arguments for the driver.
-#[derive(Debug)]
-pub struct List<'b>(LaunchArgs<'b>);
+/// The list of arguments for the driver, which reads each through a pointer.
+#[derive(Debug, Default)]
+pub struct List<'b> {
+    pub(super) pointers: Vec<*mut c_void>,
+    arguments: PhantomData<&'b ()>,
+}
 
 impl<'b> List<'b> {
     /// The next argument.
@@ -124,8 +132,13 @@ impl<'b> List<'b> {
 
     /// The next argument: a view, or the memory of another argument.
     pub fn push_or(&mut self, view: Option<&'b View>, other: &'b ViewMut) {
-        self.0
-            .arg(view.map_or(&other.pointer, |view| &view.pointer));
+        self.push(view.map_or(&other.pointer, |view| &view.pointer));
+    }
+
+    /// An argument that lies in memory as kernels read it.
+    pub(super) fn push_raw<T>(&mut self, argument: &'b T) {
+        self.pointers
+            .push(ptr::from_ref(argument).cast_mut().cast());
     }
 }
 
@@ -137,19 +150,62 @@ pub trait Argument {
 
 impl Argument for View<'_> {
     fn push_to<'b>(&'b self, list: &mut List<'b>) {
-        list.0.arg(&self.pointer);
+        list.push_raw(&self.pointer);
     }
 }
 
 impl Argument for ViewMut<'_> {
     fn push_to<'b>(&'b self, list: &mut List<'b>) {
-        list.0.arg(&self.pointer);
+        list.push_raw(&self.pointer);
     }
 }
 
 impl<T: DeviceRepr> Argument for T {
     fn push_to<'b>(&'b self, list: &mut List<'b>) {
-        list.0.arg(self);
+        list.push_raw(self);
+    }
+}
+
+/// How the blocks of a launch start.
+#[derive(Clone, Copy)]
+enum Start {
+    /// Each when there is room for it, after all work queued before.
+    Single,
+    /// All at once.
+    Cooperative,
+    /// So many at once, which reach each other's shared memory.
+    Clusters(u32),
+    /// While the launch before ends.
+    Overlapping,
+}
+
+impl Start {
+    /// The attribute that asks the driver for it.
+    fn attribute(self) -> Option<sys::CUlaunchAttribute> {
+        use sys::CUlaunchAttributeID as Id;
+        // SAFETY: a union of plain numbers, for which zeros are valid.
+        let mut value: sys::CUlaunchAttributeValue = unsafe { mem::zeroed() };
+        let id = match self {
+            Start::Single => return None,
+            Start::Cooperative => {
+                value.cooperative = 1;
+                Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            }
+            Start::Clusters(x) => {
+                value.clusterDim =
+                    sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y: 1, z: 1 };
+                Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            }
+            Start::Overlapping => {
+                value.programmaticStreamSerializationAllowed = 1;
+                Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            }
+        };
+        Some(sys::CUlaunchAttribute {
+            id,
+            pad: [0; 4],
+            value,
+        })
     }
 }
 
@@ -195,7 +251,7 @@ impl Gpu {
         arguments: A,
     ) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { self.queue(kernel, grid, arguments, false) }
+        unsafe { self.queue(kernel, grid, arguments, Start::Single) }
     }
 
     /// As `launch_trusting`, of a kernel whose blocks wait for each other: the driver refuses a grid that does not fit on the GPU at once.
@@ -212,7 +268,39 @@ impl Gpu {
         arguments: A,
     ) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { self.queue(kernel, grid, arguments, true) }
+        unsafe { self.queue(kernel, grid, arguments, Start::Cooperative) }
+    }
+
+    /// As `launch_grid`, in clusters of so many blocks, at most 8, that divide the grid. From compute capability 9.0 on.
+    ///
+    /// # Errors
+    /// As `launch`.
+    pub(crate) fn launch_clusters<A: Checked>(
+        &self,
+        kernel: &Kernel<A>,
+        grid: Grid,
+        blocks: u32,
+        arguments: A,
+    ) -> Result<()> {
+        // SAFETY: arguments that are `Checked` are of kernels that trust no memory.
+        unsafe { self.queue(kernel, grid, arguments, Start::Clusters(blocks)) }
+    }
+
+    /// As `launch_grid`, of a kernel that may start while the launch before it ends. From compute capability 9.0 on.
+    ///
+    /// # Safety
+    /// The kernel waits for the end of that launch (`griddepcontrol.wait`) before it touches memory.
+    ///
+    /// # Errors
+    /// As `launch`.
+    pub(crate) unsafe fn launch_overlapping<A: Checked>(
+        &self,
+        kernel: &Kernel<A>,
+        grid: Grid,
+        arguments: A,
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.queue(kernel, grid, arguments, Start::Overlapping) }
     }
 
     unsafe fn queue<A: Arguments>(
@@ -220,31 +308,63 @@ impl Gpu {
         kernel: &Kernel<A>,
         grid: Grid,
         arguments: A,
-        cooperative: bool,
+        start: Start,
     ) -> Result<()> {
-        let Kernel { raw, form, .. } = kernel;
-        arguments.check(&Launch {
-            kernel: raw.name,
-            form,
-            grid,
-        })?;
-        let mut list = List(self.stream.launch_builder(&raw.function));
+        arguments.check(&kernel.launch(grid))?;
+        let mut list = List::default();
         arguments.push(&mut list);
-        let config = LaunchConfig {
-            grid_dim: (grid.blocks[0], grid.blocks[1], 1),
-            block_dim: (grid.threads[0], grid.threads[1], 1),
-            shared_mem_bytes: 0,
-        };
+        bind(&self.context)?;
+        let function = kernel.raw.function.cu_function();
+        let ([x, y], [across, down]) = (grid.blocks, grid.threads);
+        let (stream, values) = (self.stream.cu_stream(), list.pointers.as_mut_ptr());
         // SAFETY: the arguments are the kernel's, and it stays inside their memory, which outlives its run: see the top of
         // this file.
         let launched = unsafe {
-            match cooperative {
-                true => list.0.launch_cooperative(config),
-                false => list.0.launch(config),
+            match start.attribute() {
+                None => sys::cuLaunchKernel(
+                    function,
+                    x,
+                    y,
+                    1,
+                    across,
+                    down,
+                    1,
+                    0,
+                    stream,
+                    values,
+                    ptr::null_mut(),
+                ),
+                Some(mut attribute) => {
+                    let config = sys::CUlaunchConfig {
+                        gridDimX: x,
+                        gridDimY: y,
+                        gridDimZ: 1,
+                        blockDimX: across,
+                        blockDimY: down,
+                        blockDimZ: 1,
+                        sharedMemBytes: 0,
+                        hStream: stream,
+                        attrs: &raw mut attribute,
+                        numAttrs: 1,
+                    };
+                    sys::cuLaunchKernelEx(&config, function, values, ptr::null_mut())
+                }
             }
         };
-        launched.map_err(|error| anyhow!("{}", description(&error)))?;
-        Ok(())
+        launched
+            .result()
+            .map_err(|error: DriverError| anyhow!("{}", description(&error)))
+    }
+}
+
+impl<A> Kernel<A> {
+    /// What its arguments are checked against.
+    pub(super) fn launch(&self, grid: Grid) -> Launch<'_> {
+        Launch {
+            kernel: self.raw.name,
+            form: self.form,
+            grid,
+        }
     }
 }
 
