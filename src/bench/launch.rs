@@ -99,7 +99,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::gpu(
             Table::Launch,
             "graph-updated",
-            "the same, a graph of 1000 launches, each given its word anew",
+            "160 × 96, a graph of 1000 launches, each given its word anew",
             "graphs",
             0,
             updated,
@@ -107,7 +107,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::gpu(
             Table::Launch,
             "programmatic",
-            "the same, each launch while the one before ends",
+            "160 × 96, queued, each starts while the one before ends",
             "programmatic",
             0,
             |context| {

@@ -89,18 +89,12 @@ impl HostMemory {
     /// # Errors
     /// The memory is pageable, or the driver refuses.
     pub(crate) fn fill(&mut self, byte: u8) -> Result<()> {
-        let mut target = self.start.as_ptr() as sys::CUdeviceptr;
-        match self.kind {
-            HostKind::Pageable => ensure!(false, "internal error: the GPU has no address for it"),
-            HostKind::Managed => (),
-            HostKind::Pinned | HostKind::Mapped => {
-                let start = self.start.as_ptr().cast();
-                // SAFETY: writes an address through a pointer to a live one.
-                unsafe { sys::cuMemHostGetDevicePointer_v2(&mut target, start, 0) }
-                    .result()
-                    .map_err(in_words)?;
-            }
-        }
+        ensure!(
+            self.kind != HostKind::Pageable,
+            "internal error: the GPU has no address for pageable memory"
+        );
+        // Memory that the driver allocated has the same address for host and GPU.
+        let target = self.start.as_ptr() as sys::CUdeviceptr;
         // SAFETY: the memory has as many bytes, and is given back after the work of this stream.
         unsafe { result::memset_d8_async(target, byte, self.len, self.stream.cu_stream()) }
             .map_err(in_words)

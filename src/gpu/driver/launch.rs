@@ -160,6 +160,12 @@ impl Argument for ViewMut<'_> {
     }
 }
 
+impl Argument for TensorMap<'_> {
+    fn push_to<'b>(&'b self, list: &mut List<'b>) {
+        list.push_raw(&self.map);
+    }
+}
+
 impl<T: DeviceRepr> Argument for T {
     fn push_to<'b>(&'b self, list: &mut List<'b>) {
         list.push_raw(self);

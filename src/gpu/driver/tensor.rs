@@ -3,7 +3,6 @@
 
 use super::context::Gpu;
 use super::error::{bind, in_words};
-use super::launch::{Argument, List};
 use super::memory::Buffer;
 use anyhow::{Result, ensure};
 use cudarc::driver::sys;
@@ -13,14 +12,8 @@ use std::marker::PhantomData;
 /// parts of 16 there: part p of row y is at p ^ y % 8.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMap<'b> {
-    map: sys::CUtensorMap,
+    pub(super) map: sys::CUtensorMap,
     buffer: PhantomData<&'b Buffer>,
-}
-
-impl Argument for TensorMap<'_> {
-    fn push_to<'b>(&'b self, list: &mut List<'b>) {
-        list.push_raw(&self.map);
-    }
 }
 
 impl Gpu {
