@@ -624,7 +624,7 @@ fn what_is_refused() {
             1,
             "rotate 90 + calibrate --dark dark.tif",
             &[],
-            "cannot calibrate in/a.tif: it is 20×31 grey",
+            "cannot calibrate 3 files (first: in/a.tif): it is 20×31 grey",
         ),
         (
             1,

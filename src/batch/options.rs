@@ -169,7 +169,7 @@ pub struct Files {
     pub depth: Option<Bits>,
 
     /// Bring the image upright, as its orientation tag says, before anything else, and set the tag
-    /// to upright. FITS has no such tag: its first row becomes the last one, as viewers show it
+    /// to upright
     #[arg(long)]
     pub auto_orient: bool,
 

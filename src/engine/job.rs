@@ -420,6 +420,7 @@ impl Input<'_> {
             position: None,
             shape,
             format: self.reader.format(),
+            is_bottom_up: self.reader.is_bottom_up(),
             metadata,
             diagnostics,
             decoder: DecoderCapabilities {

@@ -46,6 +46,8 @@ pub struct PageHeader {
     pub shape: Shape,
     /// The format of its file.
     pub format: &'static Format,
+    /// Whether a preview shows its first row at the bottom.
+    pub is_bottom_up: bool,
     /// Its metadata as they are stored.
     pub metadata: Metadata,
     /// Messages about metadata that cannot be kept.
@@ -59,13 +61,12 @@ pub struct PageHeader {
 }
 
 impl PageHeader {
-    /// The orientation for display: that of the metadata, or else that of the format's convention, unless `output` has the same
-    /// convention.
+    /// The orientation for display: that of the metadata, or else for previews that of the format's convention, unless `output`
+    /// has the same convention.
     fn orientation(&self, output: Option<&Format>) -> Option<u16> {
         /// The first row is at the bottom, and the first column at the left.
         const BOTTOM_LEFT: u16 = 4;
-        let is_bottom_up =
-            self.format.is_bottom_up && !output.is_some_and(|format| format.is_bottom_up);
+        let is_bottom_up = self.is_bottom_up && !output.is_some_and(|format| format.is_bottom_up);
         let by_convention = is_bottom_up.then_some(BOTTOM_LEFT);
         self.metadata.orientation.or(by_convention)
     }

@@ -114,6 +114,8 @@ pub struct Reader<'a> {
     preview_of: Option<usize>,
     /// Whether values are inverted, because the file is a preview's and has white for 0.
     is_inverted: bool,
+    /// Whether the first row is shown at the bottom, because the file is a preview's and its format has this convention.
+    is_bottom_up: bool,
     policy: ErrorPolicy,
 }
 
@@ -143,6 +145,7 @@ impl<'a> Reader<'a> {
             skipped: Vec::new(),
             preview_of: None,
             is_inverted: false,
+            is_bottom_up: false,
             policy: ErrorPolicy::new(false),
         };
         if reader.is_whole() {
@@ -172,6 +175,7 @@ impl<'a> Reader<'a> {
             skipped: Vec::new(),
             preview_of: None,
             is_inverted: false,
+            is_bottom_up: false,
             policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.turn_to(0)?;
@@ -243,6 +247,7 @@ impl<'a> Reader<'a> {
             skipped: Vec::new(),
             preview_of: None,
             is_inverted,
+            is_bottom_up: reading.preview && format.is_bottom_up,
             policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.skip_reduced()?;
@@ -412,6 +417,11 @@ impl<'a> Reader<'a> {
     /// Whether values are inverted for a preview.
     pub fn is_inverted(&self) -> bool {
         self.is_inverted
+    }
+
+    /// Whether a preview shows the first row at the bottom.
+    pub fn is_bottom_up(&self) -> bool {
+        self.is_bottom_up
     }
 
     /// The number of all pages of the file, of which some may not be selected.
