@@ -9,7 +9,6 @@ use super::block::{Block, BlockCoding};
 use super::directory::{header, lay};
 use super::encode::{check_length, check_size, trial};
 use super::fields::{self, LONG, LONG8, field, put};
-use super::gdal;
 use super::ifd::tag;
 use super::pack::Compression;
 use crate::formats::Encoder;
@@ -334,7 +333,7 @@ fn overview_metadata(metadata: &Metadata) -> Metadata {
             big_endian: *big_endian,
             fields: fields
                 .iter()
-                .filter(|field| field.tag == gdal::NODATA)
+                .filter(|field| field.tag == tag::GDAL_NODATA)
                 .cloned()
                 .collect(),
         },

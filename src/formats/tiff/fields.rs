@@ -1,9 +1,9 @@
 //! Reads and writes the fields of a directory that hold metadata, rather than the layout of the
 //! samples.
 
+use super::description;
 use super::ifd::{Ifd, Lost, essential_name, name, tag};
 use super::shape::Form;
-use super::{description, gdal};
 use crate::formats::raw::Order;
 use crate::image::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
 use crate::image::{Depth, Shape};
@@ -80,7 +80,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         3 => Unit::Centimetre,
         _ => Unit::None,
     };
-    let no_data = ifd.text(gdal::NODATA).ok().flatten();
+    let no_data = ifd.text(tag::GDAL_NODATA).ok().flatten();
     let no_data = no_data.and_then(|text| text.trim().parse().ok());
     metadata.no_data = Vec::from_iter(no_data);
     let mut fraction = |tag| or_cut(ifd.fraction(tag), &mut cut);

@@ -7,9 +7,6 @@ use crate::image::metadata::{Diagnostics, Field, Transform, Value};
 /// The tag GDAL_METADATA.
 pub const METADATA: u16 = 42112;
 
-/// The tag GDAL_NODATA: a decimal number in text.
-pub const NODATA: u16 = 42113;
-
 /// Removes the items that are no longer true; returns whether any are left. A field that is not a
 /// list of items is removed if it could be untrue.
 pub fn update(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {

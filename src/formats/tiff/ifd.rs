@@ -56,6 +56,8 @@ pub mod tag {
     pub const EXIF: u16 = 34665;
     pub const GPS: u16 = 34853;
     pub const INTEROPERABILITY: u16 = 40965;
+    /// A decimal number in text.
+    pub const GDAL_NODATA: u16 = 42113;
     /// SGI's ImageDepth: the number of planes of a three-dimensional image.
     pub const IMAGE_DEPTH: u16 = 32997;
     /// MetaMorph's field with as many values as images are stored after the directory.
@@ -533,7 +535,7 @@ pub fn essential_name(tag: u16) -> Option<&'static str> {
         34736 => "GeoDoubleParams",
         34737 => "GeoAsciiParams",
         42112 => "GDAL_METADATA",
-        42113 => "GDAL_NODATA",
+        tag::GDAL_NODATA => "GDAL_NODATA",
         tag::IMAGEJ_LENGTHS => "ImageJ's lengths",
         tag::IMAGEJ_ENTRIES => "ImageJ's entries",
         50844 => "RPCCoefficient",

@@ -2,7 +2,6 @@
 //! its division into chunks, their compression, and whether the file is long enough to hold it.
 
 use super::coded::Coded;
-use super::gdal;
 use super::grid::{Grid, Span};
 use super::ifd::{Ifd, tag};
 use super::old_jpeg;
@@ -208,7 +207,7 @@ const MOST_ABSENT: usize = 64 << 20;
 fn absent(ifd: &Ifd, form: &Form, damaged: bool) -> Result<Vec<u8>> {
     let size = form.shape.depth.bytes();
     let mut bytes = vec![0; size];
-    let text = match ifd.text(gdal::NODATA) {
+    let text = match ifd.text(tag::GDAL_NODATA) {
         Err(_) if damaged => None,
         text => text?,
     };
