@@ -78,6 +78,15 @@ fn a_limit_on_addresses_was_not_asked_for() {
     assert!(mb.parse::<f64>().expect("a number") < 512.0, "{stderr}");
 }
 
+/// The threads of 16 cores reserved more addresses than there were.
+#[test]
+fn a_limit_on_addresses_ended_the_program() {
+    let root = images(3);
+    let Run { code, stderr, .. } = shell(root.path(), "ulimit -v 500000; exec \"$0\" sum in");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("3 files, 1 thread, "), "{stderr}");
+}
+
 #[test]
 fn metadata_were_not_counted_as_memory() {
     let mut plain = Plain::noisy(3, 2, 16, 0);

@@ -13,6 +13,9 @@ const UNKNOWN: u64 = 4 << 30;
 /// The least that is assumed free, in bytes: with less nothing could be processed.
 const LEAST: u64 = 64 << 20;
 
+/// Addresses for each core, in bytes: glibc reserves 64 MiB for the allocations of each of its threads, and 128 MiB for a moment.
+const ADDRESSES_PER_CORE: u64 = 256 << 20;
+
 /// Half of the memory that is free to this process, in bytes.
 pub fn free_memory() -> u64 {
     let free = System::here().free_memory();
@@ -25,9 +28,10 @@ pub fn free_memory() -> u64 {
 pub fn cores() -> usize {
     // Respects the process's affinity, and some control groups.
     let available = thread::available_parallelism().map_or(1, usize::from);
-    System::here()
-        .cores()
-        .map_or(available, |cores| cores.min(available))
+    let addressable = |bytes| usize::try_from(bytes / ADDRESSES_PER_CORE).unwrap_or(usize::MAX);
+    let bounds = [System::here().cores(), address_space().map(addressable)];
+    let bounds = bounds.into_iter().flatten();
+    bounds.fold(available, usize::min).max(1)
 }
 
 /// The memory and cores that control groups, as containers and batch systems set them, allow this process, in words;
