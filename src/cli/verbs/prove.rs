@@ -32,6 +32,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 /// What is known of an output.
 enum Verdict {
@@ -226,7 +227,7 @@ fn derive_combined(claim: &Claim, folder: &Path, options: &Proving) -> Result<Ve
         Some(extension) => derived.with_extension(extension),
         None => derived,
     };
-    let paths = [&claim.inputs[..], &[derived.clone()]].concat();
+    let paths = [&claim.inputs[..], slice::from_ref(&derived)].concat();
     let inputs = claim.inputs.iter();
     let inputs = Items {
         items: inputs
