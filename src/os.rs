@@ -40,7 +40,7 @@ pub use digest::Digest;
 pub use durable::{make_folder, make_folder_below, parent, sync_folder};
 pub use frames::from_stdin as frames_from_stdin;
 pub use held::Folder;
-pub use identity::{Identity, same_file};
+pub use identity::{Identity, is_same, same_file};
 pub use leftovers::remove_leftovers;
 pub use passes::Passes;
 pub use sha256::Sha256;

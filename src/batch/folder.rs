@@ -7,7 +7,7 @@ use super::naming::JOURNAL;
 use crate::formats::{Reading, foreign, format};
 use crate::os::fault::{self, Kind};
 use crate::os::system::{self, FileKind};
-use crate::os::{Source, is_absence, is_store_name, parent, reason};
+use crate::os::{Source, is_absence, is_same, is_store_name, parent, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
@@ -139,12 +139,6 @@ pub fn all_below(folder: &Path) -> BTreeSet<PathBuf> {
 /// The output folder, unless it is `root` itself: in place, nothing is skipped.
 fn apart<'a>(results: Option<&'a Path>, root: &Path) -> Option<&'a Path> {
     results.filter(|results| !is_same(results, root))
-}
-
-/// Whether two paths lead to the same file or folder that is there, through any links and mounts: one
-/// folder may be mounted at several places.
-pub fn is_same(one: &Path, other: &Path) -> bool {
-    fault::id(one).is_ok_and(|one| fault::id(other).is_ok_and(|other| other == one))
 }
 
 /// Whether `path`, which is absolute and without links, is `folder` or leads through it.

@@ -1,14 +1,13 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
 use super::by_number::by_number;
-use super::folder::is_same;
 use super::shard::WholeSet;
 use crate::engine::{Digests, Failure};
 use crate::ops::Position;
 use crate::os::console;
 use crate::os::name::{Shown, in_shell};
 use crate::os::system;
-use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, reason};
+use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, is_same, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};

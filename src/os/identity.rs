@@ -51,12 +51,16 @@ impl From<&Metadata> for Identity {
     }
 }
 
+/// Whether two paths lead to the same file or folder that is there, through any links and mounts: one
+/// folder may be mounted at several places.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    fault::id(one).is_ok_and(|one| fault::id(other).is_ok_and(|other| other == one))
+}
+
 /// Whether two paths lead to the same file, through any links. Another run may replace the file
 /// between two look-ups, so inodes are not sufficient: the resolved paths decide.
 pub fn same_file(a: &Path, b: &Path) -> bool {
-    let number = |path| fault::id(path);
-    let same = |a, b| matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b);
-    if a == b || same(a, b) {
+    if a == b || is_same(a, b) {
         return true;
     }
     let is_link = |path| fault::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
@@ -64,5 +68,5 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
         let resolved = |path| fault::canonicalize(path);
         return matches!((resolved(a), resolved(b)), (Ok(a), Ok(b)) if a == b);
     }
-    a.file_name() == b.file_name() && same(parent(a), parent(b))
+    a.file_name() == b.file_name() && is_same(parent(a), parent(b))
 }

@@ -345,7 +345,7 @@ def combine(
         colours: a colour for each image, e.g. (0, 255, 0): each image is multiplied by its colour, and the products are added.
         dtype: convert the result to a type that holds every value.
     """
-    named = None if colours is None else [tuple(colour) for colour in colours]
+    named = None if colours is None else [(red, green, blue) for red, green, blue in colours]
     return _combine(images, named, _dtype_name(dtype))
 
 

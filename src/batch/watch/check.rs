@@ -1,10 +1,10 @@
 //! What does not go with a watch.
 
-use crate::batch::folder::{is_below, is_same};
+use crate::batch::folder::is_below;
 use crate::batch::options::Options;
 use crate::os::name::Shown;
 use crate::os::reason::plain;
-use crate::os::{is_absence, parent};
+use crate::os::{is_absence, is_same, parent};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
