@@ -1,5 +1,5 @@
-//! Seven new users: what they first type, and that each answer says how to go on. Where an answer has a command, it is typed as it
-//! stands, and must succeed.
+//! What seven new users type first. Each answer must say how to go on, and a command that it suggests must succeed as it
+//! stands.
 
 use crate::support::axes::{HYPERSTACK, file as hyperstack};
 use crate::support::{dicom, folder, run, run_on_cpu, sample};

@@ -25,7 +25,7 @@ struct Held {
 impl Failures {
     /// Adds the failure of the file at this position. Returns the lines to print now.
     pub fn add(&mut self, position: u64, error: &Error) -> Vec<String> {
-        let parts = Failure::of(error).filter(|_| !self.differ);
+        let parts = Failure::find_in(error).filter(|_| !self.differ);
         let held = parts.map(|(failure, reason)| Held {
             position,
             failure: failure.clone(),

@@ -330,7 +330,7 @@ impl Unread {
 
     /// An input with which this error happened.
     pub fn failed(path: PathBuf, error: &anyhow::Error) -> Unread {
-        let (failure, reason) = match Failure::of(error) {
+        let (failure, reason) = match Failure::find_in(error) {
             Some((failure, reason)) => (Some(failure.clone()), reason),
             None => (None, format!("{error:#}")),
         };

@@ -129,7 +129,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Checks that a pass of 1000 launches stores all words, and times passes, each of which has another number.
+/// Checks that a pass of 1000 launches stores all words, and times passes. Each pass stores another number.
 fn marked(
     context: &BenchContext,
     mut pass: impl FnMut(&mut driver::Buffer, usize) -> Result<()>,

@@ -384,7 +384,7 @@ impl Mistake<'_> {
         format!("unknown verb '{word}': {here}")
     }
 
-    /// The commands that were probably meant where only files were typed, the first of which is `word`.
+    /// The commands that were probably meant, if the command line has only files, and `word` is the first.
     fn files_without_verb(&self, word: &str) -> String {
         let what = if Path::new(word).is_dir() {
             "folder"
@@ -522,8 +522,8 @@ impl Mistake<'_> {
                     words.join(" ")
                 )
             }
-            None => " (the colours of the upper left 2×2 pixels, row by row: the camera's manual has them; or try the four on one \
-                image, of which only one has true colours)"
+            None => " (the colours of the upper left 2×2 pixels, row by row: the camera's manual has them; or try all four \
+                on one image: only one gives true colours)"
                 .into(),
         }
     }

@@ -25,7 +25,7 @@ impl Failure {
     }
 
     /// What failed according to an error, and the reason; `None` if the error does not begin with what failed.
-    pub fn of(error: &Error) -> Option<(&Failure, String)> {
+    pub fn find_in(error: &Error) -> Option<(&Failure, String)> {
         let failure = error.downcast_ref::<Failure>()?;
         let reasons: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
         let is_outermost = error.to_string() == failure.to_string();

@@ -110,7 +110,7 @@ pub struct Reader<'a> {
     part: Option<Part>,
     /// Reduced-resolution pages and masks that are skipped.
     skipped: Vec<usize>,
-    /// The number of pages of which a preview shows only one.
+    /// The number of pages, if a preview shows only one of them.
     preview_of: Option<usize>,
     /// Whether values are inverted, because the file is a preview's and has white for 0.
     is_inverted: bool,

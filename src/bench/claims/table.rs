@@ -265,7 +265,7 @@ pub static CLAIMS: &[Claim] = &[
         Pair(Row("reduce/further-10-paper"), Row("reduce/further-11-paper"), Time, Slower)),
     claim(Ours, "transpose-async", "transpose-async", "Asynchronous copies to shared memory are faster than variant 3",
         Pair(Row("transpose/padded-32-8192"), Row("transpose/async-32-8192"), Time, Slower)),
-    claim(Ours, "clusters", "reduce-further", "Clusters, of which one block arrives, are faster than blocks that all do, at 2²² integers",
+    claim(Ours, "clusters", "reduce-further", "One arrival for each cluster is faster than one for each block, at 2²² integers",
         Pair(Row("reduce/further-11-paper"), Row("reduce/further-13-paper"), Time, Slower)),
     claim(Ours, "transpose-tensor", "transpose-tensor", "Tensor maps with a swizzle are faster than variant 3",
         Pair(Row("transpose/padded-32-8192"), Row("transpose/tma-32-8192"), Time, Slower)),

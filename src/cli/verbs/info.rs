@@ -41,7 +41,7 @@ pub fn run(
     let mut outcome = Outcome::Done;
     let mut failures = Failures::default();
     let mut fail = |failures: &mut Failures, error: &Error| {
-        tell(failures.add(0, error));
+        print_lines(failures.add(0, error));
         outcome = Outcome::SomeFailed;
     };
     for unread in &found.unread {
@@ -56,7 +56,7 @@ pub fn run(
                     continue;
                 }
             };
-            tell(failures.release());
+            print_lines(failures.release());
             if json {
                 console::print(&about.json(&name).to_string())?;
             } else {
@@ -64,11 +64,11 @@ pub fn run(
             }
         }
     }
-    tell(failures.finish());
+    print_lines(failures.finish());
     Ok(outcome)
 }
 
-fn tell(lines: impl IntoIterator<Item = String>) {
+fn print_lines(lines: impl IntoIterator<Item = String>) {
     for line in lines {
         console::tell(&format!("gpuimg: {line}"));
     }

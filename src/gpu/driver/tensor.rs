@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 use cudarc::driver::sys;
 use std::marker::PhantomData;
 
-/// A matrix of words of 32 bits, of which squares of 32 are copied to shared memory. Their rows of 128 bytes are exchanged in
-/// parts of 16 there: part p of row y is at p ^ y % 8.
+/// A matrix of words of 32 bits. The copy engine copies squares of 32×32 words to shared memory, and swaps parts of 16 bytes
+/// inside each row of 128: part p of row y is at p ^ y % 8.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMap<'b> {
     pub(super) map: sys::CUtensorMap,
