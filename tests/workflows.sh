@@ -1,6 +1,7 @@
 #!/bin/bash
 # The Snakefile of samples/workflows by Snakemake, the tasks of its main.nf without Nextflow, and the module file of
-# samples/modules by Environment Modules or Lmod; each is installed where it can be, or skipped loudly.
+# samples/modules by Environment Modules or Lmod; and the workflow that publishes a release, by its schema and by the steps that need
+# no other host. Each tool is installed where it can be, or skipped loudly.
 #
 #   tests/workflows.sh [GPUIMG]
 set -euo pipefail
@@ -11,8 +12,19 @@ wrong() { echo "WRONG: $*" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+release=.github/workflows/release.yml
+for script in $(grep -oE '(packaging|tests)/[a-z_]+\.sh' "$release"); do
+    [[ -x $script ]] || wrong "$release: there is no $script"
+done
+same_version=$(grep -o 'grep -qx .* Cargo.toml' "$release")
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p;T;q' Cargo.toml)
+GITHUB_REF_NAME=v$version bash -c "$same_version" || wrong "$release: the tag v$version is refused"
+! GITHUB_REF_NAME=v$version.1 bash -c "$same_version" || wrong "$release: a tag of another version is accepted"
+
 venv=target/snakemake-venv
-if { [[ -e $venv/bin/python ]] || python3 -m venv "$venv"; } && "$venv/bin/python" -m pip install -q snakemake==9.27.1; then
+if { [[ -e $venv/bin/python ]] || python3 -m venv "$venv"; } &&
+    "$venv/bin/python" -m pip install -q snakemake==9.27.1 check-jsonschema==0.39.0; then
+    "$venv/bin/check-jsonschema" --builtin-schema vendor.github-workflows "$release" > /dev/null || wrong "$release: not a workflow"
     mkdir "$work/in put"
     for i in $(seq 20); do
         { printf 'P5\n8 6\n65535\n'; head -c 96 /dev/urandom | tr '\000-\377' "\\000-\\$(printf %o $((100 + 5 * i)))"; } \
