@@ -143,7 +143,7 @@ def main():
                     else:
                         gpuimg(verb, options, [str(folder / kind)], str(target))
                     times.append(time.perf_counter() - start)
-                    assert len(list(target.iterdir())) == len(sets), program
+                    assert len(list(target.glob(f"*.{other}"))) == len(sets), program
                 seconds.append(times)
             mine, *others = (statistics.median(column) for column in zip(*seconds))
             line = f"{verb + ' ' + kind:>14}{mine:14.3f}" + "".join(f"{other:14.3f}" for other in others)
