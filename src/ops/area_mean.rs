@@ -19,7 +19,8 @@ pub struct Reduction {
 
 /// The sums for a depth.
 enum Sums {
-    /// 8 or 16 bits, of at most 65537 rows: 65535 times the weights, which make up the height.
+    /// 8 or 16 bits, of at most 65537 rows, so that 65535 times the weights, which make up the height, are of 32 bits; and of at
+    /// most 2³² pixels.
     Short(Rows<u32>),
     /// 8 or 16 bits.
     Long(Rows<u64>),
@@ -35,8 +36,13 @@ enum Sums {
 struct Rows<S> {
     from: Shape,
     to: Shape,
-    /// For each new column, the old ones that it covers; computing them for every row would take longer than the sums.
-    columns: Vec<Range<usize>>,
+    /// How rows and columns share steps.
+    down: Axis,
+    across: Axis,
+    /// For each new column, the old ones that it covers and the steps that it shares with the first and the last; computing
+    /// them for every row would take longer than the sums.
+    columns: Vec<Covered>,
+    divisor: Divisor,
     /// Old rows so far.
     read: usize,
     /// New rows so far.
@@ -50,13 +56,16 @@ impl Reduction {
     /// and depth.
     pub fn new(from: Shape, to: Shape) -> Reduction {
         let sums = match from.depth {
-            Depth::Eight | Depth::Sixteen if from.height <= 65537 => {
-                Sums::Short(Rows::new(from, to))
+            Depth::Eight | Depth::Sixteen
+                if from.height <= 65537 && from.width * from.height <= 1 << 32 =>
+            {
+                Sums::Short(Rows::new(from, to, Axis::reduced))
             }
-            Depth::Eight | Depth::Sixteen => Sums::Long(Rows::new(from, to)),
-            Depth::ThirtyTwo => Sums::Wide(Rows::new(from, to)),
-            Depth::Float => Sums::Float(Rows::new(from, to)),
-            Depth::Double => Sums::Double(Rows::new(from, to)),
+            Depth::Eight | Depth::Sixteen => Sums::Long(Rows::new(from, to, Axis::reduced)),
+            Depth::ThirtyTwo => Sums::Wide(Rows::new(from, to, Axis::reduced)),
+            // Smaller weights would round the sums otherwise.
+            Depth::Float => Sums::Float(Rows::new(from, to, Axis::new)),
+            Depth::Double => Sums::Double(Rows::new(from, to, Axis::new)),
         };
         Reduction { sums }
     }
@@ -78,12 +87,16 @@ impl Reduction {
 }
 
 impl<S> Rows<S> {
-    fn new(from: Shape, to: Shape) -> Rows<S> {
-        let columns = (0..to.width).map(|new| covered(new, from.width, to.width));
+    fn new(from: Shape, to: Shape, axis: impl Fn(usize, usize) -> Axis) -> Rows<S> {
+        let down = axis(from.height, to.height);
+        let across = axis(from.width, to.width);
         Rows {
             from,
             to,
-            columns: columns.collect(),
+            down,
+            across,
+            columns: (0..to.width).map(|new| across.covered(new)).collect(),
+            divisor: Divisor::new((down.new * across.new) as u64),
             read: 0,
             made: 0,
             partial: Vec::new(),
@@ -117,13 +130,13 @@ impl<S> Rows<S> {
         let new_rows = result.par_chunks_mut(to.row()).enumerate();
         new_rows.for_each_init(Vec::new, |sums, (index, row)| {
             begin(first + index, sums);
-            band.sum_rows(first + index, from, to, sums);
+            band.sum_rows(self.down.covered(first + index), self.down, sums);
             self.average_columns(sums, row);
         });
         let mut incomplete = Vec::new();
         if complete < to.height {
             begin(complete, &mut incomplete);
-            band.sum_rows(complete, from, to, &mut incomplete);
+            band.sum_rows(self.down.covered(complete), self.down, &mut incomplete);
         }
         self.partial = incomplete;
         self.read = band.rows.end;
@@ -132,24 +145,51 @@ impl<S> Rows<S> {
     }
 
     /// A row of the result from the sums of the rows that it covers.
-    fn average_columns<T>(&self, sums: &[S], row: &mut [T])
+    fn average_columns<T: Copy>(&self, sums: &[S], row: &mut [T])
     where
         S: Sum<T>,
     {
-        let (from, to) = (self.from, self.to);
-        let whole = (from.width * from.height) as u64;
-        let pixels = row.chunks_exact_mut(from.channels).zip(&self.columns);
-        for (new, (pixel, covered)) in pixels.enumerate() {
-            let mut totals = [S::Total::default(); 4];
-            for old in covered.clone() {
-                let weight = shared(old, to.width, new, from.width);
-                let old = &sums[old * from.channels..][..from.channels];
+        match self.from.channels {
+            1 => self.average_pixels::<T, 1>(sums, row),
+            2 => self.average_pixels::<T, 2>(sums, row),
+            3 => self.average_pixels::<T, 3>(sums, row),
+            _ => self.average_pixels::<T, 4>(sums, row),
+        }
+    }
+
+    /// The same for a number of channels.
+    fn average_pixels<T: Copy, const CHANNELS: usize>(&self, sums: &[S], row: &mut [T])
+    where
+        S: Sum<T>,
+    {
+        let (sums, _) = sums.as_chunks::<CHANNELS>();
+        let (pixels, _) = row.as_chunks_mut::<CHANNELS>();
+        match self.across {
+            Axis { old: 1, new: 2 } => {
+                return average_boxes(sums.as_chunks::<2>().0, &self.divisor, pixels);
+            }
+            Axis { old: 1, new: 4 } => {
+                return average_boxes(sums.as_chunks::<4>().0, &self.divisor, pixels);
+            }
+            _ => {}
+        }
+        for (pixel, covered) in pixels.iter_mut().zip(&self.columns) {
+            let mut totals = [S::Total::default(); CHANNELS];
+            let mut add = |old: &[S; CHANNELS], weight| {
                 for (total, sum) in totals.iter_mut().zip(old) {
                     sum.add_to(total, weight);
                 }
+            };
+            let (first, others) = covered.of(sums);
+            add(first, covered.first);
+            if let Some((last, middle)) = others.split_last() {
+                for old in middle {
+                    add(old, self.across.old);
+                }
+                add(last, covered.last);
             }
             for (sample, total) in pixel.iter_mut().zip(totals) {
-                *sample = S::mean(total, whole);
+                *sample = S::mean(total, &self.divisor);
             }
         }
     }
@@ -163,13 +203,17 @@ struct Band<'a, T> {
 }
 
 impl<T: Copy> Band<'_, T> {
-    /// Adds the weighted rows of the band that new row `new` covers, for each sample of a row.
-    fn sum_rows<S: Sum<T>>(&self, new: usize, from: Shape, to: Shape, sums: &mut [S]) {
-        let covered = covered(new, from.height, to.height);
-        for old in covered.start.max(self.rows.start)..covered.end.min(self.rows.end) {
-            let weight = shared(old, to.height, new, from.height);
-            let row = (old - self.rows.start) * from.row();
-            add_row(&self.samples[row..][..from.row()], weight, sums);
+    /// Adds the weighted rows of the band that a new row covers, for each sample of a row.
+    fn sum_rows<S: Sum<T>>(&self, covered: Covered, axis: Axis, sums: &mut [S]) {
+        let Covered { old: rows, .. } = &covered;
+        for old in rows.start.max(self.rows.start)..rows.end.min(self.rows.end) {
+            let weight = match old {
+                old if old == rows.start => covered.first,
+                old if old + 1 == rows.end => covered.last,
+                _ => axis.old,
+            };
+            let row = (old - self.rows.start) * sums.len();
+            add_row(&self.samples[row..][..sums.len()], weight, sums);
         }
     }
 }
@@ -184,6 +228,77 @@ per_level! {
     }
 }
 
+per_level! {
+    highest Avx512;
+
+    /// A row of the result where each new pixel covers `SIDE` whole columns.
+    fn average_boxes[T: Copy, S: Sum<T>, const SIDE: usize, const CHANNELS: usize](
+        sums: &[[[S; CHANNELS]; SIDE]],
+        divisor: &Divisor,
+        row: &mut [[T; CHANNELS]],
+    ) {
+        for (pixel, covered) in row.iter_mut().zip(sums) {
+            for channel in 0..CHANNELS {
+                let mut total = S::Total::default();
+                for old in covered {
+                    old[channel].add_to(&mut total, 1);
+                }
+                pixel[channel] = S::mean(total, divisor);
+            }
+        }
+    }
+}
+
+/// How the old and the new pixels of an axis share steps: the width of each in steps.
+#[derive(Clone, Copy)]
+struct Axis {
+    old: usize,
+    new: usize,
+}
+
+impl Axis {
+    /// An axis of `from` old pixels and `to` new ones: an old pixel has `to` steps.
+    fn new(from: usize, to: usize) -> Axis {
+        Axis { old: to, new: from }
+    }
+
+    /// The same in the longest steps.
+    fn reduced(from: usize, to: usize) -> Axis {
+        let (mut divisor, mut rest) = (from, to);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Axis::new(from / divisor, to / divisor)
+    }
+
+    /// The old pixels that share steps with a new one.
+    fn covered(self, new: usize) -> Covered {
+        let (start, end) = (new * self.new, (new + 1) * self.new);
+        let old = start / self.old..end.div_ceil(self.old);
+        Covered {
+            first: shared(old.start, self.old, new, self.new),
+            last: shared(old.end - 1, self.old, new, self.new),
+            old,
+        }
+    }
+}
+
+/// The old pixels that a new one covers.
+struct Covered {
+    old: Range<usize>,
+    /// The steps that it shares with the first and the last; it covers those between completely.
+    first: usize,
+    last: usize,
+}
+
+impl Covered {
+    /// The first of the old pixels of a row, and the others.
+    fn of<'a, P>(&self, row: &'a [P]) -> (&'a P, &'a [P]) {
+        let old = &row[self.old.clone()];
+        (&old[0], &old[1..])
+    }
+}
+
 /// The steps that an old and a new pixel share along one axis; each is given by its number, and by
 /// its width in steps.
 pub fn shared(old: usize, old_width: usize, new: usize, new_width: usize) -> usize {
@@ -191,9 +306,22 @@ pub fn shared(old: usize, old_width: usize, new: usize, new_width: usize) -> usi
     end.saturating_sub((old * old_width).max(new * new_width))
 }
 
-/// The old pixels that share steps with a new one, where an axis of `from` old pixels has `to` new ones.
-fn covered(new: usize, from: usize, to: usize) -> Range<usize> {
-    new * from / to..((new + 1) * from).div_ceil(to)
+/// The sum of all weights, by which totals are divided.
+struct Divisor {
+    whole: u64,
+    /// floor(whole / 2) + 1/2.
+    half: f64,
+    reciprocal: f64,
+}
+
+impl Divisor {
+    fn new(whole: u64) -> Divisor {
+        Divisor {
+            whole,
+            half: (whole / 2) as f64 + 0.5,
+            reciprocal: 1.0 / whole as f64,
+        }
+    }
 }
 
 /// A number that sums of one column of samples fit into.
@@ -207,18 +335,13 @@ trait Sum<T>: Copy + Default + Send + Sync {
     /// Adds `weight` times this sum to a total.
     fn add_to(self, total: &mut Self::Total, weight: usize);
 
-    /// The mean of samples whose weights make up `whole`.
-    fn mean(total: Self::Total, whole: u64) -> T;
-}
-
-/// The mean of samples of 8 or 16 bits, rounded half up.
-fn rounded<T: Sample>(total: u64, whole: u64) -> T {
-    // Of 65535 at most, since the weights make up `whole`.
-    T::from_value(((2 * total + whole) / (2 * whole)) as u16)
+    /// The mean of samples with this total.
+    fn mean(total: Self::Total, divisor: &Divisor) -> T;
 }
 
 impl<T: Sample> Sum<T> for u32 {
-    type Total = u64;
+    /// A whole number of less than 2⁴⁸, for fast conversions and products.
+    type Total = f64;
 
     #[inline(always)]
     fn add(&mut self, weight: usize, sample: T) {
@@ -226,12 +349,15 @@ impl<T: Sample> Sum<T> for u32 {
     }
 
     #[inline(always)]
-    fn add_to(self, total: &mut u64, weight: usize) {
-        *total += weight as u64 * u64::from(self);
+    fn add_to(self, total: &mut f64, weight: usize) {
+        *total += weight as f64 * f64::from(self);
     }
 
-    fn mean(total: u64, whole: u64) -> T {
-        rounded(total, whole)
+    #[inline(always)]
+    fn mean(total: f64, divisor: &Divisor) -> T {
+        // floor(total / whole + 1/2) = floor((total + floor(whole/2)) / whole). The half that is added keeps the quotient at least
+        // 2⁻³³ away from a whole number for a divisor of at most 2³², and the error of the product is less than 2⁻³⁵.
+        T::from_value(((total + divisor.half) * divisor.reciprocal) as u16)
     }
 }
 
@@ -248,8 +374,9 @@ impl<T: Sample> Sum<T> for u64 {
         *total += weight as u64 * self;
     }
 
-    fn mean(total: u64, whole: u64) -> T {
-        rounded(total, whole)
+    fn mean(total: u64, divisor: &Divisor) -> T {
+        let whole = divisor.whole;
+        T::from_value(((2 * total + whole) / (2 * whole)) as u16)
     }
 }
 
@@ -270,8 +397,8 @@ impl Sum<u32> for WideSum {
         *total += weight as u128 * u128::from(self.0);
     }
 
-    fn mean(total: u128, whole: u64) -> u32 {
-        let whole = u128::from(whole);
+    fn mean(total: u128, divisor: &Divisor) -> u32 {
+        let whole = u128::from(divisor.whole);
         ((2 * total + whole) / (2 * whole)) as u32
     }
 }
@@ -293,8 +420,8 @@ impl Sum<u32> for FloatSum {
         *total += weight as f64 * self.0;
     }
 
-    fn mean(total: f64, whole: u64) -> u32 {
-        let mean = (total / whole as f64) as f32;
+    fn mean(total: f64, divisor: &Divisor) -> u32 {
+        let mean = (total / divisor.whole as f64) as f32;
         // The bits of a computed NaN differ from processor to processor.
         key(if mean.is_nan() { f32::NAN } else { mean }.to_bits())
     }
@@ -317,8 +444,8 @@ impl Sum<u64> for DoubleSum {
         *total += weight as f64 * self.0;
     }
 
-    fn mean(total: f64, whole: u64) -> u64 {
-        let mean = total / whole as f64;
+    fn mean(total: f64, divisor: &Divisor) -> u64 {
+        let mean = total / divisor.whole as f64;
         key64(if mean.is_nan() { f64::NAN } else { mean }.to_bits())
     }
 }
@@ -360,6 +487,29 @@ mod tests {
         let expected = [f64::NAN, 1.75].map(|value| key64(value.to_bits()));
         let expected = Samples::from(expected.to_vec());
         assert_eq!(mean(doubles.to_vec(), from, to), expected);
+    }
+
+    /// The product in floating point rounds as the quotient of whole numbers does, on both sides of each half.
+    #[test]
+    fn products_round_as_quotients() {
+        let mut cases = 0;
+        let (odd, even) = ([1, 3, 5, 7, 9, 255, 65_535, 65_537], [2, 4, 48, 65_536]);
+        let large = [(1 << 31) + 11, (1 << 32) - 5, 1 << 32];
+        for whole in odd.into_iter().chain(even).chain(large) {
+            let divisor = Divisor::new(whole);
+            for value in (0..65_535).step_by(13).chain([65_534, 65_535]) {
+                let last = ((2 * value + 1) * whole - 1) / 2;
+                for total in [value * whole, last, last + 1] {
+                    if total <= 65_535 * whole {
+                        let product: u16 = <u32 as Sum<u16>>::mean(total as f64, &divisor);
+                        let quotient: u16 = <u64 as Sum<u16>>::mean(total, &divisor);
+                        assert_eq!(product, quotient, "{total} / {whole}");
+                        cases += 1;
+                    }
+                }
+            }
+        }
+        assert!(cases > 200_000, "{cases}");
     }
 
     /// Bands of any height give the bytes of the whole page.
