@@ -94,6 +94,35 @@ fn sums_of_tall_images_are_exact() {
     }
 }
 
+/// New pixels that cover two or four whole columns, which have code of their own.
+#[test]
+fn whole_factors_give_what_the_definition_says() {
+    let mut cases = 0;
+    for (width, height, most) in [
+        (64, 20, "32"),
+        (64, 20, "16"),
+        (36, 6, "9"),
+        (8, 46, "23"),
+        (10, 4, "5"),
+    ] {
+        for channels in 1..=4 {
+            for depth in [Depth::Eight, Depth::Sixteen] {
+                for kind in KINDS {
+                    let image = image(width, height, channels, depth, kind);
+                    let expected = fit(most).naive(&image);
+                    assert_eq!(
+                        fit(most).cpu(image),
+                        expected,
+                        "{width} x {height} x {channels} to {most}"
+                    );
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(cases, 5 * 4 * 2 * KINDS.len());
+}
+
 /// What a verb writes without `--fit`, at its depth, is what `--fit` averages.
 #[test]
 fn a_smaller_result_is_the_average_of_the_result() {
@@ -290,7 +319,8 @@ fn every_kernel_on_small_images() {
                 let found = on_gpu(image, &|image, job| {
                     depth::convert_to_eight_on_gpu(image, ranges, job)
                 });
-                let expected = depth::convert_to_eight(image.clone(), ranges, u16::MAX);
+                let expected =
+                    depth::convert_to_eight(image.clone(), ranges, u16::MAX).expect("memory");
                 assert_eq!(found, expected, "{ranges:?} of {shape}");
                 narrowed += 1;
             }

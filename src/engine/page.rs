@@ -294,9 +294,8 @@ impl<'a> Job<'a> {
             return Ok(pixels);
         }
         let image = self.executor.to_host(pixels)?;
-        Ok(Pixels::Host(
-            conversion.apply(image, &mut self.executor.timeline),
-        ))
+        let converted = conversion.apply(image, &mut self.executor.timeline)?;
+        Ok(Pixels::Host(converted))
     }
 
     /// Runs the steps on a page that is in memory as a whole, and encodes the result or keeps its numbers.

@@ -225,10 +225,10 @@ fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
     let values = usize::from(T::FULL.value()) + 1;
     let chunk = CHUNK.next_multiple_of(12); // a multiple of every channel count
     let table = |samples: &[T]| match channels {
-        1 => count_chunk::<T, 1>(samples, values),
-        2 => count_chunk::<T, 2>(samples, values),
-        3 => count_chunk::<T, 3>(samples, values),
-        _ => count_chunk::<T, 4>(samples, values),
+        1 => count_chunk::<T, 1>(samples),
+        2 => count_chunk::<T, 2>(samples),
+        3 => count_chunk::<T, 3>(samples),
+        _ => count_chunk::<T, 4>(samples),
     };
     let add = |mut a: Vec<u64>, b: Vec<u64>| {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
@@ -238,7 +238,8 @@ fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
     bins.unwrap_or_else(|| vec![0; channels * values])
 }
 
-fn count_chunk<T: Sample, const C: usize>(samples: &[T], values: usize) -> Vec<u64> {
+fn count_chunk<T: Sample, const C: usize>(samples: &[T]) -> Vec<u64> {
+    let values = usize::from(T::FULL.value()) + 1;
     // Two tables, used alternately: equal neighbours do not wait for each other's addition.
     let mut tables = [vec![0u32; C * values], vec![0u32; C * values]];
     let (pixels, _) = samples.as_chunks::<C>();

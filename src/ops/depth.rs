@@ -4,9 +4,11 @@ use super::cpu::Sample;
 use super::{DeviceImage, never_wide};
 use crate::gpu::job::Job;
 use crate::gpu::launch::depth::Narrow;
+use crate::image::buffer::Buffer;
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Samples, Shape};
 use anyhow::Result;
+use bytemuck::Pod;
 use rayon::prelude::*;
 
 /// Samples in a chunk of parallel work.
@@ -14,7 +16,10 @@ const CHUNK: usize = 3 << 16; // a multiple of every channel count
 
 /// Converts 8 bits to 16: `floor(v·65535/most + 1/2)` for values from 0 to `most`. With `most` = 255,
 /// every value is multiplied by 257.
-pub fn convert_to_sixteen(image: Image, most: u16) -> Image {
+///
+/// # Errors
+/// Too little memory.
+pub fn convert_to_sixteen(image: Image, most: u16) -> Result<Image> {
     let shape = Shape {
         depth: Depth::Sixteen,
         ..image.shape()
@@ -22,10 +27,10 @@ pub fn convert_to_sixteen(image: Image, most: u16) -> Image {
     match image.samples() {
         Samples::U8(bytes) => {
             let table: [u16; 256] = std::array::from_fn(|byte| scaled(byte as u16, most, u16::MAX));
-            let words = mapped(bytes, |byte| table[usize::from(byte)]);
-            Image::new(shape, Samples::from(words))
+            let words = mapped(bytes, |byte| table[usize::from(byte)])?;
+            Ok(Image::new(shape, Samples::U16(words)))
         }
-        Samples::U16(_) => image,
+        Samples::U16(_) => Ok(image),
         Samples::U32(_) | Samples::U64(_) => never_wide!(),
     }
 }
@@ -34,13 +39,16 @@ pub fn convert_to_sixteen(image: Image, most: u16) -> Image {
 /// values were scaled from one of these `ranges` (one for all colours, or one for each) are
 /// within 0..=255 already and keep their values, so that nothing is rounded twice. Flat channels
 /// and alpha were not scaled, so they are converted.
-pub fn convert_to_eight(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
+///
+/// # Errors
+/// Too little memory.
+pub fn convert_to_eight(image: Image, ranges: &[(Number, Number)], most: u16) -> Result<Image> {
     let shape = Shape {
         depth: Depth::Eight,
         ..image.shape()
     };
     match image.samples() {
-        Samples::U8(_) => image,
+        Samples::U8(_) => Ok(image),
         Samples::U16(words) => {
             let is_scaled = scaled_channels(&shape, ranges);
             let rounded = || match most {
@@ -49,10 +57,10 @@ pub fn convert_to_eight(image: Image, ranges: &[(Number, Number)], most: u16) ->
                 most => mapped(words, |word| scaled(word, most, 255) as u8),
             };
             let bytes = match (is_scaled.contains(&true), is_scaled.contains(&false)) {
-                (true, false) => mapped(words, |word| word as u8),
-                (false, _) => rounded(),
+                (true, false) => mapped(words, |word| word as u8)?,
+                (false, _) => rounded()?,
                 (true, true) => {
-                    let mut bytes = rounded();
+                    let mut bytes = rounded()?;
                     let chunks = bytes.par_chunks_mut(CHUNK).zip(words.par_chunks(CHUNK));
                     chunks.for_each(|(bytes, words)| {
                         let channels = is_scaled.iter().cycle();
@@ -65,7 +73,7 @@ pub fn convert_to_eight(image: Image, ranges: &[(Number, Number)], most: u16) ->
                     bytes
                 }
             };
-            Image::new(shape, Samples::from(bytes))
+            Ok(Image::new(shape, Samples::U8(bytes)))
         }
         Samples::U32(_) | Samples::U64(_) => never_wide!(),
     }
@@ -133,11 +141,11 @@ fn scaled(value: u16, from: u16, to: u16) -> u16 {
     ((value * to + from / 2) / from) as u16
 }
 
-fn mapped<A: Copy + Sync, B: Copy + Default + Send>(
+fn mapped<A: Copy + Sync, B: Pod + Send>(
     from: &[A],
     map: impl Fn(A) -> B + Sync,
-) -> Vec<B> {
-    let mut to = vec![B::default(); from.len()];
+) -> Result<Buffer<B>> {
+    let mut to = Buffer::any(from.len())?;
     to.par_chunks_mut(CHUNK)
         .zip(from.par_chunks(CHUNK))
         .for_each(|(to, from)| {
@@ -145,5 +153,5 @@ fn mapped<A: Copy + Sync, B: Copy + Default + Send>(
                 *to = map(from);
             }
         });
-    to
+    Ok(to)
 }

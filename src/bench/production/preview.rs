@@ -71,7 +71,7 @@ fn narrowed(context: &BenchContext, samples: usize) -> Result<Time> {
     let image = image(context, samples);
     let count = image.shape().samples();
     let source = context.gpu.words(image.samples().as_bytes())?;
-    let expected = depth::convert_to_eight(image, &[], u16::MAX);
+    let expected = depth::convert_to_eight(image, &[], u16::MAX)?;
     let expected = context.gpu.words(expected.samples().as_bytes())?;
     let out = context.poisoned(expected.len())?;
     let kernel = context.gpu.kernel::<launch::depth::Narrow>("")?;

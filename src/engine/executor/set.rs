@@ -76,7 +76,7 @@ impl Executor<'_> {
             on_gpu: |image: &DeviceImage, job: &mut Job| fit.cuda(image, job),
             on_host: |image, timeline: &mut Timeline| {
                 let bytes = (from.bytes() + fit.output(from).bytes()) as u64;
-                timeline.host("fit", bytes, || fit.cpu(image))
+                timeline.host("fit", bytes, || Ok(fit.cpu(image)))
             },
         };
         self.apply(change, pixels, notes)
@@ -121,7 +121,7 @@ impl Executor<'_> {
     ) -> Result<Pixels>
     where
         G: FnOnce(&DeviceImage, &mut Job) -> Result<DeviceImage>,
-        H: FnOnce(Image, &mut Timeline) -> Image,
+        H: FnOnce(Image, &mut Timeline) -> Result<Image>,
     {
         if let (Pixels::Device(image), Some(gpu)) = (&pixels, self.devices.opened()) {
             let changed = gpu.job(&mut [], &mut self.timeline, |job| {
@@ -139,7 +139,8 @@ impl Executor<'_> {
             }
         }
         let image = self.to_host(pixels)?;
-        Ok(Pixels::Host((change.on_host)(image, &mut self.timeline)))
+        let changed = (change.on_host)(image, &mut self.timeline)?;
+        Ok(Pixels::Host(changed))
     }
 }
 

@@ -114,7 +114,7 @@ impl<'a> Job<'a> {
                         sample_rows.push(band.rows(wanted.start - top..wanted.end - top));
                     }
                 }
-                let band = plan.input_conversion.apply(band, timeline);
+                let band = plan.input_conversion.apply(band, timeline)?;
                 measured.add(&task, &band, statistic.cpu(&band, timeline))
             })
         };
@@ -184,11 +184,11 @@ impl<'a> Job<'a> {
         };
         let summary = bound.summary();
         let process = |band: Image, timeline: &mut Timeline| -> Result<Image> {
-            let band = plan.input_conversion.apply(band, timeline);
+            let band = plan.input_conversion.apply(band, timeline)?;
             let band = bound.cpu(band, timeline)?.image()?;
             Ok(match plan.to_eight_bits {
                 Some(max_value) => {
-                    depth::convert_to_eight(band, plan.scaled_ranges(&summary), max_value)
+                    depth::convert_to_eight(band, plan.scaled_ranges(&summary), max_value)?
                 }
                 None => band,
             })

@@ -5,6 +5,7 @@ use crate::image::metadata::{Alpha, Effect, Metadata};
 use crate::image::{Depth, Image};
 use crate::ops::{Operation, chain, depth};
 use crate::timing::Timeline;
+use anyhow::Result;
 
 /// The conversion of samples before the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +48,17 @@ impl InputConversion {
     }
 
     /// Converts an image, or rows of one.
-    pub fn apply(self, image: Image, timeline: &mut Timeline) -> Image {
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn apply(self, image: Image, timeline: &mut Timeline) -> Result<Image> {
         let bytes = 3 * image.shape().bytes() as u64;
         match self {
-            InputConversion::None => image,
+            InputConversion::None => Ok(image),
             InputConversion::ToSixteen(max_value) => timeline.host("widen", bytes, || {
                 depth::convert_to_sixteen(image, max_value)
             }),
-            InputConversion::FullAlpha(max_value) => depth::with_full_alpha(image, max_value),
+            InputConversion::FullAlpha(max_value) => Ok(depth::with_full_alpha(image, max_value)),
         }
     }
 
