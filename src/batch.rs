@@ -361,7 +361,7 @@ impl Batch<'_, '_> {
             ),
         }
         // For a single output file a journal is read only on request.
-        let keeps = resume || matches!(naming, Naming::Folder { .. });
+        let keeps = resume || matches!(naming, Naming::Folder { .. }) && !options.no_journal;
         let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
         let mut journal = journal.transpose()?;
         if watches {

@@ -171,7 +171,7 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Add up the samples exactly, for each channel and in total
-    #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)), mut_arg("files_from", without_results))]
+    #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)), mut_arg("no_journal", |arg| arg.hide(true)), mut_arg("files_from", without_results))]
     Sum {
         /// The operation's options.
         #[command(flatten)]
@@ -190,7 +190,7 @@ pub(crate) enum Verb {
         common: Common,
     },
     /// Count how often each value occurs in a set of images, for `normalize --range-from`
-    #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)), mut_arg("files_from", without_results))]
+    #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)), mut_arg("no_journal", |arg| arg.hide(true)), mut_arg("files_from", without_results))]
     Histogram {
         /// Images to count together, or folders of images
         #[arg(required_unless_present = "files_from", value_name = "INPUT")]

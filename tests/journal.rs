@@ -56,6 +56,39 @@ fn other_pages_and_upright_images_were_done_before() {
 }
 
 #[test]
+fn a_folder_without_a_journal_is_not_resumed() {
+    let root = three();
+    expect(
+        root.path(),
+        "rotate 90 z bare --no-journal",
+        0,
+        "3 of 3 files done",
+    );
+    expect(root.path(), "rotate 90 z kept", 0, "3 of 3 files done");
+    assert!(!root.path().join("bare").join(JOURNAL).exists());
+    assert!(root.path().join("kept").join(JOURNAL).exists());
+    fs::remove_file(root.path().join("kept").join(JOURNAL)).expect("removed");
+    let bare = tree(&root.path().join("bare"));
+    assert!(bare == tree(&root.path().join("kept")));
+    expect(
+        root.path(),
+        "rotate 90 z bare --resume",
+        1,
+        "0 of 3 files done",
+    );
+    expect(
+        root.path(),
+        "rotate 90 z bare --no-journal --overwrite",
+        0,
+        "3 of 3 files",
+    );
+    for other in ["--resume", "--watch"] {
+        let line = format!("rotate 90 z bare --no-journal {other}");
+        expect(root.path(), &line, 2, "cannot be used with");
+    }
+}
+
+#[test]
 fn in_place_images_were_turned_twice() {
     let root = three();
     expect(root.path(), "rotate 90 z once", 0, "3 of 3 files done");

@@ -42,6 +42,10 @@ pub struct Options {
     #[arg(long, help_heading = "Many files")]
     pub resume: bool,
 
+    /// Write no .gpuimg-journal into the output folder; the run cannot be resumed
+    #[arg(long, conflicts_with_all = ["resume", "watch"], help_heading = "Many files")]
+    pub no_journal: bool,
+
     /// Show what would be done, without doing it: files, pixels, memory and approximate time
     #[arg(long, help_heading = "Many files")]
     pub dry_run: bool,

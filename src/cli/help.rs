@@ -75,6 +75,7 @@ const GROUPS: [Group; 7] = [
         heading: "Many files",
         options: &[
             ("resume", "Continue an interrupted run"),
+            ("no-journal", ""),
             ("dry-run", ""),
             ("report", ""),
             ("jobs", ""),

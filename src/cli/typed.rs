@@ -24,6 +24,7 @@ const WITHOUT_EFFECT: [&str; 31] = [
     "mem_limit",
     "report",
     "resume",
+    "no_journal",
     "dry_run",
     "quiet",
     "no_progress",
