@@ -9,6 +9,7 @@ pub(crate) mod conversion;
 pub(crate) mod failures;
 pub(crate) mod folder;
 pub(crate) mod histogram;
+pub(crate) mod info;
 pub(crate) mod inputs;
 pub(crate) mod item;
 mod journal;
@@ -54,6 +55,7 @@ use std::path::{Path, PathBuf};
 use tally::Screen;
 use watch::range_file::RangeFile;
 
+pub use info::{ImageInfo, info};
 pub use process::{BatchOptions, FileResult, FileStatus, process};
 
 /// A batch that is ready to run.

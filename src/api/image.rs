@@ -38,7 +38,7 @@ pub enum SampleType {
 }
 
 impl SampleType {
-    pub(super) fn new(values: Values) -> SampleType {
+    pub(crate) fn new(values: Values) -> SampleType {
         match (values.depth, values.signed) {
             (Depth::Eight, false) => SampleType::U8,
             (Depth::Eight, true) => SampleType::I8,

@@ -51,7 +51,8 @@ impl About {
         })
     }
 
-    fn values(&self) -> Values {
+    /// The type of the samples of the first page.
+    pub fn values(&self) -> Values {
         self.metadata.values(self.shape.depth)
     }
 
