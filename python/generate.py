@@ -40,6 +40,13 @@ SHARED = [
         '"cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N" with the result in '
         "the memory of that GPU, where the result of an image on a GPU always is.",
     ),
+    (
+        "stream",
+        "Any",
+        "None",
+        "For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or a stream of PyTorch or "
+        "CuPy), before the image is read and out is written. The result is complete when the function returns.",
+    ),
     ("out", "Any", "None", "A writable array of the result's shape and dtype, which receives the result and is returned."),
 ]
 

@@ -191,6 +191,15 @@ pub fn read(
     Ok(image?)
 }
 
+/// The objects of `gpuimg info --json` for the images of a file.
+#[pyfunction]
+pub fn info(py: Python, path: PathBuf, reading: Reading, range: bool) -> PyResult<Vec<String>> {
+    let options = reading.options()?;
+    let images = runtime::run(py, FILE, || gpuimg::batch::info(path, &options, range))?;
+    let images = images.or_raise()?;
+    Ok(images.iter().map(|image| image.to_json()).collect())
+}
+
 /// Reads an image from the bytes of a file.
 #[pyfunction]
 #[pyo3(signature = (data, reading=None, dtype=None))]
@@ -249,7 +258,7 @@ pub fn write(
 ) -> PyResult<Vec<String>> {
     let options = writing.options()?;
     if metadata.is_none()
-        && let Some(image) = crate::gpu::image(image)?
+        && let Some(image) = crate::gpu::image(image, None)?
     {
         let report = runtime::run(py, FILE, || image.write(path, &options))?;
         return Ok(report.or_raise()?.warnings);
@@ -275,7 +284,7 @@ pub fn encode<'py>(
     let options = writing.options()?;
     let format: Format = format.parse().or_raise()?;
     if metadata.is_none()
-        && let Some(image) = crate::gpu::image(image)?
+        && let Some(image) = crate::gpu::image(image, None)?
     {
         let bytes = runtime::run(py, FILE, || image.encode(format, &options))?;
         return Ok(PyBytes::new(py, &bytes.or_raise()?));
@@ -328,6 +337,7 @@ pub fn apply<'py>(
     auto_orient: bool,
     dtype: Option<&str>,
     device: &str,
+    #[pyo3(from_py_with = crate::gpu::stream_address)] stream: Option<usize>,
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let wanted = Wanted {
@@ -336,7 +346,8 @@ pub fn apply<'py>(
         fit,
         auto_orient,
     };
-    run(py, image, &wanted.operations()?, dtype, device, out)
+    let place = (device, stream);
+    run(py, image, &wanted.operations()?, dtype, place, out)
 }
 
 /// Subtracts a dark frame and divides by a flat field.
@@ -356,6 +367,7 @@ pub fn calibrate<'py>(
     log: bool,
     dtype: Option<&str>,
     device: &str,
+    #[pyo3(from_py_with = crate::gpu::stream_address)] stream: Option<usize>,
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let input = |frame: Option<Bound<'py, PyAny>>| frame.map(|it| Input::new(&it)).transpose();
@@ -384,7 +396,8 @@ pub fn calibrate<'py>(
         };
         Operations::new().calibrate(calibration)
     })?;
-    run(py, image, &operations.or_raise()?, dtype, device, out)
+    let place = (device, stream);
+    run(py, image, &operations.or_raise()?, dtype, place, out)
 }
 
 fn run<'py>(
@@ -392,14 +405,14 @@ fn run<'py>(
     image: &Bound<'py, PyAny>,
     operations: &Operations,
     dtype: Option<&str>,
-    device: &str,
+    (device, stream): (&str, Option<usize>),
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = named_type(dtype)?;
     if !is_stack(image)
-        && let Some(image) = crate::gpu::image_for(image, device)?
+        && let Some(image) = crate::gpu::image_for(image, device, stream)?
     {
-        return crate::gpu::run(py, &image, operations, dtype, out);
+        return crate::gpu::run(py, &image, operations, dtype, stream, out);
     }
     let inputs = Inputs::new(image)?;
     let device = runtime::current().device(device)?;
@@ -462,7 +475,7 @@ fn is_stack(object: &Bound<PyAny>) -> bool {
 }
 
 /// An image, or the pages of a stack.
-enum Inputs {
+pub enum Inputs {
     One(Input),
     Stack(Vec<Input>),
 }
@@ -473,12 +486,19 @@ impl Inputs {
         if !is_stack(object) {
             return Ok(Inputs::One(Input::new(object)?));
         }
-        let pages = object.try_iter()?;
-        let pages = pages.map(|page| Input::new(&page?));
+        Inputs::stack(object.try_iter()?)
+    }
+
+    /// All of these images.
+    pub fn stack<'py>(
+        images: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+    ) -> PyResult<Inputs> {
+        let pages = images.map(|image| Input::new(&image?));
         Ok(Inputs::Stack(pages.collect::<PyResult<_>>()?))
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes of all samples.
+    pub fn bytes(&self) -> usize {
         match self {
             Inputs::One(input) => input.bytes(),
             Inputs::Stack(pages) => {
@@ -489,7 +509,7 @@ impl Inputs {
     }
 
     /// The images, with these metadata if some are given.
-    fn load(&self, metadata: Option<&gpuimg::Metadata>) -> gpuimg::Result<Vec<gpuimg::Image>> {
+    pub fn load(&self, metadata: Option<&gpuimg::Metadata>) -> gpuimg::Result<Vec<gpuimg::Image>> {
         let load = |input: &Input| {
             let mut image = input.load()?;
             if let Some(metadata) = metadata {

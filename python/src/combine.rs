@@ -1,6 +1,6 @@
 //! `gpuimg.combine`: an RGB image of grey images.
 
-use crate::array::Input;
+use crate::calls::Inputs;
 use crate::errors::argument;
 use crate::image::{Image, Refused, named_type};
 use crate::runtime;
@@ -25,17 +25,14 @@ pub fn combine(
             colours.len()
         )));
     }
-    let inputs: Vec<Input> = images.iter().map(Input::new).collect::<PyResult<_>>()?;
-    let bytes = inputs.iter().map(Input::bytes);
-    let bytes = bytes.fold(0, usize::saturating_add);
+    let inputs = Inputs::stack(images.into_iter().map(Ok))?;
     let work = || -> Result<Image, Refused> {
-        let images = inputs.iter().map(Input::load);
-        let images: Vec<gpuimg::Image> = images.collect::<gpuimg::Result<_>>()?;
+        let images = inputs.load(None)?;
         let combined = match colours {
             Some(colours) => gpuimg::combine_colours(images.into_iter().zip(colours).collect()),
             None => gpuimg::combine(images),
         };
         Image::with_type(combined?, dtype)
     };
-    Ok(runtime::run(py, bytes, work)??)
+    Ok(runtime::run(py, inputs.bytes(), work)??)
 }

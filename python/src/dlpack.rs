@@ -255,11 +255,11 @@ pub struct Borrowed<'py> {
 }
 
 /// Borrows the tensor of an object with `__dlpack__`, after whose queued work it lets the default stream wait.
-pub fn borrow<'py>(object: &Bound<'py, PyAny>) -> PyResult<Borrowed<'py>> {
+pub fn borrow<'py>(object: &Bound<'py, PyAny>, stream: usize) -> PyResult<Borrowed<'py>> {
     let py = object.py();
-    let stream = pyo3::types::PyDict::new(py);
-    stream.set_item("stream", 1)?;
-    let capsule = object.call_method("__dlpack__", (), Some(&stream))?;
+    let arguments = pyo3::types::PyDict::new(py);
+    arguments.set_item("stream", stream)?;
+    let capsule = object.call_method("__dlpack__", (), Some(&arguments))?;
     // SAFETY: the name is static, and the interpreter is attached.
     let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), UNVERSIONED.as_ptr()) };
     if pointer.is_null() {

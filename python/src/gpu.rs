@@ -12,8 +12,40 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// An image that is in the memory of a GPU; `None` for anything else.
-pub fn image(object: &Bound<PyAny>) -> PyResult<Option<GpuImage>> {
+/// The legacy default stream of CUDA, in DLPack and in `__cuda_array_interface__`.
+const DEFAULT_STREAM: usize = 1;
+
+/// A stream of the caller: its address, or an object of CUDA's Python packages, PyTorch or CuPy that has it.
+///
+/// # Errors
+/// Anything else.
+pub fn stream_address(stream: &Bound<PyAny>) -> PyResult<Option<usize>> {
+    if stream.is_none() {
+        return Ok(None);
+    }
+    let address: Option<usize> = if let Ok(address) = stream.extract() {
+        Some(address)
+    } else if stream.hasattr("__cuda_stream__")? {
+        let (_version, address): (usize, usize) =
+            stream.call_method0("__cuda_stream__")?.extract()?;
+        Some(address)
+    } else {
+        let attribute = |name| stream.getattr(name).ok()?.extract().ok();
+        attribute("cuda_stream").or_else(|| attribute("ptr"))
+    };
+    match address {
+        // CUDA has both numbers for it.
+        Some(0) => Ok(Some(DEFAULT_STREAM)),
+        Some(address) => Ok(Some(address)),
+        None => Err(argument(
+            "stream is the address of a CUDA stream, or an object with __cuda_stream__, such as torch.cuda.current_stream()",
+        )),
+    }
+}
+
+/// An image that is in the memory of a GPU; `None` for anything else. The copy of an array waits for the work that is queued on `stream`,
+/// or on the stream that the array names.
+pub fn image(object: &Bound<PyAny>, stream: Option<usize>) -> PyResult<Option<GpuImage>> {
     if let Ok(image) = object.cast::<Image>() {
         return Ok(match image.get().pixels() {
             Pixels::Gpu(image) => Some(GpuImage::clone(image)),
@@ -25,12 +57,12 @@ pub fn image(object: &Bound<PyAny>) -> PyResult<Option<GpuImage>> {
         if dlpack::gpu_of(device).is_none() {
             return Ok(None);
         }
-        let (array, gpu, _lent) = Foreign::of_dlpack(object)?;
+        let (array, gpu, _lent) = Foreign::of_dlpack(object, stream)?;
         return array.copy(object.py(), gpu).map(Some);
     }
     // Objects whose attribute fails are in host memory, such as tensors of PyTorch.
     match object.getattr("__cuda_array_interface__") {
-        Ok(interface) => Foreign::of_interface(interface.cast::<PyDict>()?)?
+        Ok(interface) => Foreign::of_interface(interface.cast::<PyDict>()?, stream)?
             .copy(object.py(), 0)
             .map(Some),
         Err(_) => Ok(None),
@@ -41,8 +73,12 @@ pub fn image(object: &Bound<PyAny>) -> PyResult<Option<GpuImage>> {
 ///
 /// # Errors
 /// `device="cpu"` for an image on a GPU, and an array that cannot be one.
-pub fn image_for(object: &Bound<PyAny>, device: &str) -> PyResult<Option<GpuImage>> {
-    if let Some(image) = image(object)? {
+pub fn image_for(
+    object: &Bound<PyAny>,
+    device: &str,
+    stream: Option<usize>,
+) -> PyResult<Option<GpuImage>> {
+    if let Some(image) = image(object, stream)? {
         if device == "cpu" {
             return Err(argument(
                 "the image is in the memory of a GPU, and device=\"cpu\" needs it in host memory: image.cpu(), tensor.cpu() or \
@@ -69,10 +105,12 @@ pub fn run<'py>(
     image: &GpuImage,
     operations: &Operations,
     dtype: Option<SampleType>,
+    stream: Option<usize>,
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // Refused before the work is done.
-    let target = out.as_ref().map(Foreign::of_out).transpose()?;
+    let target = out.as_ref().map(|out| Foreign::of_out(out, stream));
+    let target = target.transpose()?;
     let work = || -> Result<GpuImage, Refused> { converted(operations.run_on_gpu(image)?, dtype) };
     let result = runtime::run(py, image.shape().bytes(), work)??;
     match (out, target) {
@@ -150,8 +188,10 @@ impl Foreign {
     /// The array of an object with `__dlpack__`, the number of its GPU, and what lends it.
     fn of_dlpack<'py>(
         object: &Bound<'py, PyAny>,
+        stream: Option<usize>,
     ) -> PyResult<(Foreign, usize, Option<dlpack::Borrowed<'py>>)> {
-        let tensor = dlpack::borrow(object)?;
+        let stream = stream.unwrap_or(DEFAULT_STREAM);
+        let tensor = dlpack::borrow(object, stream)?;
         let item = tensor.sample_type.map_or(1, SampleType::bytes) as i64;
         let strides = tensor.strides.iter().map(|stride| stride * item).collect();
         let array = Foreign {
@@ -159,13 +199,16 @@ impl Foreign {
             sides: tensor.sides.clone(),
             strides,
             sample_type: tensor.sample_type,
-            stream: Some(1),
+            stream: Some(stream),
         };
         Ok((array, tensor.gpu, Some(tensor)))
     }
 
     /// The array that receives a result, and what lends it.
-    fn of_out<'py>(out: &Bound<'py, PyAny>) -> PyResult<(Foreign, Option<dlpack::Borrowed<'py>>)> {
+    fn of_out<'py>(
+        out: &Bound<'py, PyAny>,
+        stream: Option<usize>,
+    ) -> PyResult<(Foreign, Option<dlpack::Borrowed<'py>>)> {
         let read_only = || argument("out is read-only");
         if out.cast::<Image>().is_ok() {
             return Err(read_only());
@@ -181,11 +224,12 @@ impl Foreign {
         if out.hasattr("__dlpack_device__")? {
             let device = out.call_method0("__dlpack_device__")?.extract()?;
             if dlpack::gpu_of(device).is_some() {
-                let (array, _, lent) = Foreign::of_dlpack(out)?;
+                let (array, _, lent) = Foreign::of_dlpack(out, stream)?;
                 return Ok((array, lent));
             }
         } else if let Some(interface) = interface {
-            return Ok((Foreign::of_interface(interface.cast::<PyDict>()?)?, None));
+            let array = Foreign::of_interface(interface.cast::<PyDict>()?, stream)?;
+            return Ok((array, None));
         }
         Err(argument(
             "the result is in the memory of a GPU, and so must be out: pass a tensor of PyTorch or an array of CuPy there, or process \
@@ -194,7 +238,7 @@ impl Foreign {
     }
 
     /// The array of a `__cuda_array_interface__`, version 2 or 3 (Numba's documentation, "CUDA Array Interface").
-    fn of_interface(interface: &Bound<PyDict>) -> PyResult<Foreign> {
+    fn of_interface(interface: &Bound<PyDict>, stream: Option<usize>) -> PyResult<Foreign> {
         let item = |name: &str| -> PyResult<Bound<PyAny>> {
             let item = interface.get_item(name)?;
             item.ok_or_else(|| argument(format!("__cuda_array_interface__ has no {name}")))
@@ -219,13 +263,18 @@ impl Foreign {
                 strides
             }
         };
-        let stream = optional("stream")?.map(|stream| stream.extract());
+        let stream = match stream {
+            None => optional("stream")?
+                .map(|stream| stream.extract())
+                .transpose()?,
+            given => given,
+        };
         Ok(Foreign {
             address,
             sides,
             strides,
             sample_type,
-            stream: stream.transpose()?,
+            stream,
         })
     }
 

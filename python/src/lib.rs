@@ -25,7 +25,7 @@ mod _gpuimg {
     #[pymodule_export]
     use super::batch::process;
     #[pymodule_export]
-    use super::calls::{apply, calibrate, decode, encode, pages, read, write};
+    use super::calls::{apply, calibrate, decode, encode, info, pages, read, write};
     #[pymodule_export]
     use super::combine::combine;
     #[pymodule_export]

@@ -18,7 +18,7 @@ pub fn sum<'py>(
     nan: Option<f64>,
     device: &str,
 ) -> PyResult<(Bound<'py, PyTuple>, Vec<Bound<'py, PyTuple>>)> {
-    let sums = if let Some(image) = crate::gpu::image_for(image, device)? {
+    let sums = if let Some(image) = crate::gpu::image_for(image, device, None)? {
         runtime::run(py, image.shape().bytes(), || image.sum(nan))?
     } else {
         let (input, device) = (Input::new(image)?, runtime::current().device(device)?);
@@ -56,7 +56,7 @@ pub fn histogram<'py>(
     image: &Bound<'py, PyAny>,
     device: &str,
 ) -> PyResult<(i32, Bound<'py, PyMemoryView>)> {
-    let histogram = if let Some(image) = crate::gpu::image_for(image, device)? {
+    let histogram = if let Some(image) = crate::gpu::image_for(image, device, None)? {
         runtime::run(py, image.shape().bytes(), || image.histogram())?
     } else {
         let (input, device) = (Input::new(image)?, runtime::current().device(device)?);

@@ -1,6 +1,6 @@
 //! `gpuimg.project`: one image of many.
 
-use crate::array::Input;
+use crate::calls::Inputs;
 use crate::errors::{OrRaise, argument};
 use crate::image::{Image, Refused, named_type};
 use crate::runtime;
@@ -21,6 +21,7 @@ pub fn project(
     nan: Option<f64>,
     dtype: Option<&str>,
     device: &str,
+    #[pyo3(from_py_with = crate::gpu::stream_address)] stream: Option<usize>,
 ) -> PyResult<Image> {
     let mut options = Project::new(named_projection(how)?);
     if saturate {
@@ -47,27 +48,28 @@ pub fn project(
     }
     let dtype = named_type(dtype)?;
     let images: Vec<Bound<PyAny>> = images.try_iter()?.collect::<PyResult<_>>()?;
-    if let Some(images) = on_gpu(&images, device)? {
+    if let Some(images) = on_gpu(&images, device, stream)? {
         let work = || crate::gpu::converted(gpuimg::project_on_gpu(&images, &options)?, dtype);
         return Ok(Image::on_gpu(runtime::run(py, usize::MAX, work)??));
     }
     let device = runtime::current().device(device)?;
-    let inputs: Vec<Input> = images.iter().map(Input::new).collect::<PyResult<_>>()?;
-    let bytes = inputs.iter().map(Input::bytes);
-    let bytes = bytes.fold(0, usize::saturating_add);
+    let inputs = Inputs::stack(images.into_iter().map(Ok))?;
     let work = || -> Result<Image, Refused> {
-        let images = inputs.iter().map(Input::load);
-        let images: Vec<gpuimg::Image> = images.collect::<gpuimg::Result<_>>()?;
+        let images = inputs.load(None)?;
         Image::with_type(gpuimg::project(&images, &options, &device)?, dtype)
     };
-    Ok(runtime::run(py, bytes, work)??)
+    Ok(runtime::run(py, inputs.bytes(), work)??)
 }
 
 /// The images, if they are in the memory of a GPU or are to be processed there.
-fn on_gpu(images: &[Bound<PyAny>], device: &str) -> PyResult<Option<Vec<GpuImage>>> {
+fn on_gpu(
+    images: &[Bound<PyAny>],
+    device: &str,
+    stream: Option<usize>,
+) -> PyResult<Option<Vec<GpuImage>>> {
     let found = images
         .iter()
-        .map(|image| crate::gpu::image_for(image, device));
+        .map(|image| crate::gpu::image_for(image, device, stream));
     let found: Vec<Option<GpuImage>> = found.collect::<PyResult<_>>()?;
     let count = found.iter().flatten().count();
     if count > 0 && count < images.len() {

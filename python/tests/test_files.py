@@ -1,5 +1,6 @@
 """Streams, batches, signals and forks."""
 
+import json
 import os
 import pathlib
 import signal
@@ -216,3 +217,15 @@ def test_a_level_that_does_not_exist_is_refused(folder):
     assert gpuimg.read("one.png", level=0).shape == (3, 2)
     with pytest.raises(gpuimg.Error, match="it has no level 1"):
         gpuimg.read("one.png", level=1)
+
+
+def test_info_is_that_of_the_program(folder, program):
+    path = pathlib.Path("stack.tif")
+    gpuimg.write(path, [numpy.full((2, 3), value, "uint16") for value in (7, 900)])
+    (about,) = gpuimg.info(path, range=True)
+    assert about == json.loads(program("info", path, "--json", "--range"))
+    assert (about["width"], about["height"], about["pages"], about["depth"]) == (3, 2, 2, 16)
+    assert about["range"] == {"min": 7, "max": 900}
+    assert gpuimg.info(path)[0]["range"] is None
+    with pytest.raises(gpuimg.NotFoundError, match="missing.tif: no such file"):
+        gpuimg.info("missing.tif")

@@ -77,6 +77,16 @@ def test_names_of_devices_that_do_not_exist(device):
         gpuimg.rotate(ramp(3, 2), 90, device=device)
 
 
+@pytest.mark.parametrize("stream", ["default", 1.5, object(), -1])
+def test_streams_that_do_not_exist(stream):
+    with pytest.raises((gpuimg.ArgumentError, OverflowError), match="stream|negative"):
+        gpuimg.rotate(ramp(3, 2), 90, stream=stream)
+
+
+def test_images_in_host_memory_take_any_stream():
+    assert gpuimg.rotate(ramp(3, 2), 90, stream=1).shape == (2, 3)
+
+
 @pytest.mark.skipif(usable(), reason="there is a GPU")
 def test_without_a_gpu_the_error_says_so(tmp_path):
     gpuimg.write(tmp_path / "a.png", ramp(3, 2))
@@ -453,6 +463,50 @@ def test_queued_work_of_a_freed_tensor_still_reads_its_memory(cupy):
                 others = [gpuimg.convert(np.zeros_like(array), device="cuda") for _ in range(6)]
                 np.testing.assert_array_equal(cupy.asnumpy(copy), array)
                 del others
+
+
+@needs_gpu
+def test_the_named_stream_is_waited_for(cupy, torch):
+    spin = cupy.RawKernel(SPIN, "spin")
+    array = ramp(600, 500)
+    source = cupy.asarray(array)
+
+    class Silent:
+        """An array that names no stream."""
+
+        def __init__(self, array):
+            self.__cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": None}
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    streams = [stream.ptr, stream, torch.cuda.ExternalStream(stream.ptr)]
+    calls = [
+        lambda image, named: gpuimg.convert(image, stream=named),
+        lambda image, named: gpuimg.run(image, "rotate 90 + rotate 270", stream=named),
+        lambda image, named: gpuimg.calibrate(image, offset=0, stream=named),
+        lambda image, named: gpuimg.project([image], "max", stream=named),
+    ]
+    for named in streams:
+        for call in calls:
+            on_gpu = cupy.zeros_like(source)
+            cupy.cuda.Device().synchronize()
+            with stream:
+                spin((1,), (1,), (40_000_000,))
+                cupy.copyto(on_gpu, source)
+            image = call(Silent(on_gpu), named)
+            np.testing.assert_array_equal(np.asarray(image.cpu()), array)
+    # out, which the queued work still reads.
+    copied, out = cupy.zeros_like(source), source.copy()
+    cupy.cuda.Device().synchronize()
+    with stream:
+        spin((1,), (1,), (40_000_000,))
+        cupy.copyto(copied, out)
+    gpuimg.flip(source, "horizontal", stream=stream, out=out)
+    stream.synchronize()
+    np.testing.assert_array_equal(cupy.asnumpy(copied), array)
+    np.testing.assert_array_equal(cupy.asnumpy(out), array[:, ::-1])
+    # The default stream, by both of its numbers.
+    for default in (0, 1, torch.cuda.default_stream()):
+        np.testing.assert_array_equal(np.asarray(gpuimg.convert(source, stream=default).cpu()), array)
 
 
 @needs_gpu

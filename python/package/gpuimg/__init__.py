@@ -45,6 +45,7 @@ from ._gpuimg import combine as _combine
 from ._gpuimg import decode as _decode
 from ._gpuimg import encode as _encode
 from ._gpuimg import histogram as _histogram
+from ._gpuimg import info as _info
 from ._gpuimg import pages as _pages
 from ._gpuimg import process as _process
 from ._gpuimg import project as _project
@@ -84,6 +85,7 @@ __all__ = [
     "decode",
     "encode",
     "histogram",
+    "info",
     "process",
     "project",
     "read",
@@ -197,6 +199,30 @@ def decode(
     return _decode(data, _reading(page, axes, 0, max_pixels, keep_going, raw), _dtype_name(dtype))
 
 
+def info(
+    path: Path,
+    *,
+    range: bool = False,
+    axes: str | None = None,
+    level: int = 0,
+    max_pixels: int | None = None,
+    keep_going: bool = False,
+    raw: str | None = None,
+) -> list[dict[str, Any]]:
+    """Describe the images of a file by its header, as ``gpuimg info --json`` does: format, width, height, pages, axes, metadata.
+
+    A file has one image, whose pages may be many; HDF5 files can have several. ``info(path)[0]["width"]``
+
+    Args:
+        range: decode all pages, too, for "range", the smallest and the largest value.
+        others: as for `read`.
+    """
+    import json
+
+    reading = _reading(None, axes, level, max_pixels, keep_going, raw)
+    return [json.loads(image) for image in _info(path, reading, range)]
+
+
 def write(
     path: Path,
     image: Any,
@@ -275,6 +301,7 @@ def run(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Any:
     """Run several operations, as ``gpuimg run`` does: ``run(array, "normalize --clip 0.1:99.9 + rotate 90")``.
@@ -288,9 +315,11 @@ def run(
         dtype: convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N" with the
             result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: for arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or a stream of
+            PyTorch or CuPy), before the image is read and `out` is written. The result is complete when the function returns.
         out: a writable array of the result's shape and dtype, which receives the result and is returned.
     """
-    return _apply(ops, image, depth, fit, auto_orient, _dtype_name(dtype), device, out)
+    return _apply(ops, image, depth, fit, auto_orient, _dtype_name(dtype), device, stream, out)
 
 
 def calibrate(
@@ -307,6 +336,7 @@ def calibrate(
     log: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Subtract a dark frame and divide by a flat field, sample by sample, correctly rounded.
@@ -324,9 +354,10 @@ def calibrate(
         to: "f32" for results in float32, which are not rounded to whole numbers and not clamped.
         log: give ln(flat / image), both minus the dark frame; an image less than 1 above the dark frame counts as 1. Requires
             a flat field and `to="f32"`.
+        stream: for arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream, as for `run`.
     """
     result: Image = _calibrate(
-        image, bias, dark, flat, flat_start, flat_end, offset, hot, to, log, _dtype_name(dtype), device, out
+        image, bias, dark, flat, flat_start, flat_end, offset, hot, to, log, _dtype_name(dtype), device, stream, out
     )
     return result
 
@@ -360,6 +391,7 @@ def project(
     nan: float | None = None,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
 ) -> Image:
     """Combine images of 8 or 16 bits or of float32 into one, pixel by pixel and channel by channel.
 
@@ -374,9 +406,10 @@ def project(
         nan: replaces NaN and infinite samples, which are refused without it.
         dtype: convert the result to a type that holds every value.
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one.
+        stream: for arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream, as for `run`.
     """
     type_name = None if to is None else str(to)
-    return _project(images, how, saturate, scale, type_name, sigma, nan, _dtype_name(dtype), device)
+    return _project(images, how, saturate, scale, type_name, sigma, nan, _dtype_name(dtype), device, stream)
 
 
 def sum(image: Any, *, nan: float | None = None, device: str = "auto") -> Sums:

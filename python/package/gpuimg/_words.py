@@ -22,6 +22,7 @@ def apply(
     auto_orient: bool,
     dtype: Any,
     device: str,
+    stream: Any,
     out: Any,
 ) -> Image:
     """Run a verb. ``values`` and ``options`` have their separators; those of an option without a value are None."""
@@ -34,7 +35,7 @@ def apply(
                 text += " --" + name
         elif value is not None:
             text += f" --{name}=" + _quoted(_written(name, value, separators))
-    result: Image = _apply(text, image, depth, fit, auto_orient, dtype_name(dtype), device, out)
+    result: Image = _apply(text, image, depth, fit, auto_orient, dtype_name(dtype), device, stream, out)
     return result
 
 
