@@ -165,6 +165,47 @@ fn at_once(project: Project, images: &[Image], signed: bool) -> Image {
     Image::new(project.output(shape), samples.unwrap())
 }
 
+/// Each of these was the median.
+#[test]
+fn whole_numbers_that_an_accumulator_combines_are_refused_at_once() {
+    let shape = Shape {
+        width: 3,
+        height: 2,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    let images = series(3, shape, KINDS[0]);
+    let samples: Vec<&Samples> = images.iter().map(Image::samples).collect();
+    let mut cases = 0;
+    for how in [
+        Projection::Sum,
+        Projection::Mean,
+        Projection::Min,
+        Projection::Max,
+    ] {
+        for to in [
+            None,
+            Some(Wide::Sixteen),
+            Some(Wide::ThirtyTwo),
+            Some(Wide::Float),
+        ] {
+            let project = Project {
+                to,
+                ..Project::plain(how)
+            };
+            let is_extreme = matches!(how, Projection::Min | Projection::Max);
+            if project.check().is_err() || is_extreme && to.is_none() {
+                continue;
+            }
+            let timeline = &mut Timeline::default();
+            let error = project_columns(&project, shape, false, 0, &samples, timeline).unwrap_err();
+            assert!(error.to_string().contains("accumulator"), "{error}");
+            cases += 1;
+        }
+    }
+    assert_eq!(cases, 8);
+}
+
 /// Numbers of images on both sides of the largest that is sorted, and of every power of two below it.
 #[test]
 fn medians_of_many_images() {

@@ -11,7 +11,7 @@ use crate::ops::cpu::Sample;
 use crate::ops::never_wide;
 use crate::ops::quotient::{floored, sample as whole_sample};
 use crate::timing::Timeline;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rayon::prelude::*;
 use std::borrow::Borrow;
 
@@ -19,7 +19,8 @@ use std::borrow::Borrow;
 /// image of this shape, from index `first` on.
 ///
 /// # Errors
-/// No image or too many, images that differ, no memory, and sums that exceed the largest number.
+/// No image or too many, images that differ, no memory, sums that exceed the largest number, and a projection of whole numbers that
+/// does not need all images at once, except their minimum and maximum without conversion: an `Accumulator` computes it.
 pub fn project_columns(
     project: &Project,
     shape: Shape,
@@ -49,10 +50,13 @@ pub fn project_columns(
         Samples::U32(out) => match images[0] {
             Samples::U8(_) => columns.exact(&bytes_of_each(&images), out),
             Samples::U16(_) => columns.exact(&words_of_each(&images), out),
-            _ => columns.real(&keys_of_each(&images), out),
+            _ => {
+                columns.real(&keys_of_each(&images), out);
+                Ok(())
+            }
         },
         Samples::U64(_) => never_wide!(),
-    });
+    })?;
     if let (Samples::U32(out), Projection::Sum) = (&out, project.how) {
         check_finite(out)?;
     }
@@ -71,7 +75,7 @@ struct Columns<'a> {
 
 impl Columns<'_> {
     /// Whole numbers, rounded to whole numbers.
-    fn rounded<T: Sample>(&self, images: &[&[T]], out: &mut [T]) {
+    fn rounded<T: Sample>(&self, images: &[&[T]], out: &mut [T]) -> Result<()> {
         match (self.project.how, self.project.sigma) {
             (_, Some(sigma)) => for_each_block(images, out, |_, stack| {
                 let kept = clip(stack, sigma);
@@ -82,33 +86,44 @@ impl Columns<'_> {
             }),
             (Projection::Min, None) => for_each_block(images, out, |_, stack| least(stack)),
             (Projection::Max, None) => for_each_block(images, out, |_, stack| greatest(stack)),
-            (_, None) => for_each_block(images, out, |_, stack| {
+            (Projection::Median, None) => for_each_block(images, out, |_, stack| {
                 middles(stack).map(|[low, high]| {
                     let sum = u32::from(low.value()) + u32::from(high.value());
                     T::from_value(sum.div_ceil(2) as u16)
                 })
             }),
+            (Projection::Sum | Projection::Mean, None) => return self.unsupported(),
         }
+        Ok(())
     }
 
     /// Whole numbers, not rounded to whole numbers.
-    fn exact<T: Sample>(&self, images: &[&[T]], out: &mut [u32]) {
-        match self.project.sigma {
-            Some(sigma) => for_each_block(images, out, |start, stack| {
+    fn exact<T: Sample>(&self, images: &[&[T]], out: &mut [u32]) -> Result<()> {
+        match (self.project.how, self.project.sigma) {
+            (_, Some(sigma)) => for_each_block(images, out, |start, stack| {
                 let kept = clip(stack, sigma);
                 std::array::from_fn(|i| {
                     let (sum, count) = (kept.sum[i].into(), kept.count[i].into());
                     sample(self.whole.mean(self.first + start + i, sum, count))
                 })
             }),
-            None => for_each_block(images, out, |start, stack| {
+            (Projection::Median, None) => for_each_block(images, out, |start, stack| {
                 let middles = middles(stack);
                 std::array::from_fn(|i| {
                     let [low, high] = middles[i].map(|middle| f64::from(middle.value()));
                     sample(self.whole.mean(self.first + start + i, low + high, 2.0))
                 })
             }),
+            (_, None) => return self.unsupported(),
         }
+        Ok(())
+    }
+
+    fn unsupported(&self) -> Result<()> {
+        bail!(
+            "internal error: the {} of whole numbers is computed by an accumulator",
+            self.project.how.name()
+        )
     }
 
     /// Floating-point numbers.
