@@ -2,7 +2,7 @@
 //! after the other, through a file that loses nothing.
 
 use crate::support::tiff::Build;
-use crate::support::{Kind, Run, axes, folder, image, listing, run_on_cpu};
+use crate::support::{Kind, Run, axes, folder, gpu, image, listing, run, run_on_cpu};
 use gpuimg::internals::image::{Depth, Image};
 use std::fs;
 use std::path::Path;
@@ -61,6 +61,29 @@ fn go(root: &Path, args: &[&str]) -> Run {
     done
 }
 
+/// The folders of images.
+const SETS: [&str; 4] = ["grey", "rgb", "signed", "real"];
+
+const PROJECTIONS: [&str; 7] = [
+    "mean",
+    "max",
+    "median",
+    "sum --saturate",
+    "sum --to 32",
+    "mean --to f32",
+    "mean --sigma 1",
+];
+
+/// Verbs after a projection, and options of the output.
+const CHAINS: [(&str, &[&str]); 6] = [
+    ("normalize", &[]),
+    ("rotate 90 + crop 1,2,9x8", &["--depth", "16"]),
+    ("normalize --clip 5:90 + flip vertical", &["--depth", "8"]),
+    ("convert", &["--fit", "9"]),
+    ("normalize --range-from grey.hist", &[]),
+    ("calibrate --dark dark.tif + lut fire", &[]),
+];
+
 #[test]
 fn one_pass_gives_what_the_verbs_give_one_after_the_other() {
     let place = place();
@@ -68,29 +91,14 @@ fn one_pass_gives_what_the_verbs_give_one_after_the_other() {
     let read = |name: &str| fs::read(root.join(name)).ok();
     go(root, &["histogram", "grey", "-o", "grey.hist"]);
     let (mut same, mut refused) = (0, 0);
-    for set in ["grey", "rgb", "signed", "real"] {
-        for projection in [
-            "mean",
-            "max",
-            "median",
-            "sum --saturate",
-            "sum --to 32",
-            "mean --to f32",
-            "mean --sigma 1",
-        ] {
+    for set in SETS {
+        for projection in PROJECTIONS {
             let projected: Vec<&str> = projection.split(' ').collect();
             let single = run_on_cpu(
                 root,
                 &[&["project"], &projected[..], &[set, "p.tif"]].concat(),
             );
-            for (chain, options) in [
-                ("normalize", &[][..]),
-                ("rotate 90 + crop 1,2,9x8", &["--depth", "16"]),
-                ("normalize --clip 5:90 + flip vertical", &["--depth", "8"]),
-                ("convert", &["--fit", "9"]),
-                ("normalize --range-from grey.hist", &[]),
-                ("calibrate --dark dark.tif + lut fire", &[]),
-            ] {
+            for (chain, options) in CHAINS {
                 let what = format!("{set}, {projection}, {chain}");
                 let verbs = format!("project {projection} + {chain}");
                 let chained = run_on_cpu(root, &[&["run", &verbs, set, "o.tif"], options].concat());
@@ -122,6 +130,45 @@ fn one_pass_gives_what_the_verbs_give_one_after_the_other() {
     }
     // Half of the chains need samples of 8 or 16 bits, or those of the dark frame.
     assert_eq!((same, refused), (82, 86));
+}
+
+/// The projection and the verbs after it have the bytes of the CPU. A GPU that cannot project says so; nothing else may differ.
+#[test]
+fn one_pass_on_a_gpu_gives_the_bytes_of_the_cpu() {
+    if gpu(SETS.len() * PROJECTIONS.len() * CHAINS.len()).is_none() {
+        return;
+    }
+    let place = place();
+    let root = place.path();
+    go(root, &["histogram", "grey", "-o", "grey.hist"]);
+    let (mut same, mut refused, mut cannot_project) = (0, 0, 0);
+    for set in SETS {
+        for projection in PROJECTIONS {
+            for (chain, options) in CHAINS {
+                let verbs = format!("project {projection} + {chain}");
+                let [cpu, gpu] = ["cpu", "gpu"].map(|device| {
+                    let args = ["run", &verbs, set, "o.tif", "--device", device];
+                    let done = run(root, &[&args, options].concat(), &[]);
+                    let output = fs::read(root.join("o.tif")).ok();
+                    let _ = fs::remove_file(root.join("o.tif"));
+                    assert_eq!(done.code == 0, output.is_some(), "{verbs}: {}", done.stderr);
+                    (output, done.stderr)
+                });
+                if gpu.0.is_none() && gpu.1.contains(": remove --device gpu") {
+                    cannot_project += 1;
+                    continue;
+                }
+                assert!(gpu.0 == cpu.0, "{set}, {verbs}: {}", gpu.1);
+                match gpu.0 {
+                    Some(_) => same += 1,
+                    None => refused += 1,
+                }
+            }
+        }
+    }
+    // Floating-point images, and sigma-clipped means.
+    assert!(cannot_project < 60, "{cannot_project}");
+    assert!(same >= 60, "{same} the same, {refused} refused by both");
 }
 
 /// The pages that remain along an axis are one stack, with one range.
