@@ -29,10 +29,15 @@ fn code(child: &mut Child) -> Option<i32> {
 /// A run that waits for its input, so that it is under way and has its handlers. Whoever started the
 /// tests may ignore signals (`nohup`, a shell's background job), and no shell can undo that: `env` does.
 fn waiting(folder: &Path, stderr: Stdio, before: &str) -> (Child, File) {
+    waiting_with(folder, stderr, before, "sum in")
+}
+
+/// As `waiting`, with these arguments, which name the input `in`.
+fn waiting_with(folder: &Path, stderr: Stdio, before: &str, args: &str) -> (Child, File) {
     let path = pipe(folder, "in");
     let mut child = Command::new("env")
         .args(["--default-signal=INT,TERM,HUP", "sh", "-c"])
-        .arg(format!("{before} exec \"$0\" sum in"))
+        .arg(format!("{before} exec \"$0\" {args}"))
         .arg(binary())
         .current_dir(folder)
         .stdout(Stdio::null())
@@ -102,6 +107,53 @@ fn a_full_pipe_of_messages_kept_signals_waiting() {
     let (mut child, _input) = waiting(folder.path(), writer.into(), "");
     send(&child, Signal::TERM);
     assert_eq!(code(&mut child), Some(143));
+}
+
+/// Failures that are alike are held back to be counted, and so are outputs that exist.
+#[test]
+fn an_interrupted_batch_did_not_print_the_failures_that_it_had_held_back() {
+    for (args, told) in [
+        (
+            "sum 1.pgm 2.pgm in",
+            "gpuimg: cannot read 2 files (first: 1.pgm): ",
+        ),
+        (
+            "normalize a.pgm b.pgm in out/ --format png",
+            "gpuimg: 2 outputs already exist (first: out/a.png): ",
+        ),
+    ] {
+        let folder = folder(&[
+            ("1.pgm", b"P5 cut"),
+            ("2.pgm", b"P5 cut"),
+            ("a.pgm", &pgm(3, 2, 1)),
+            ("b.pgm", &pgm(3, 2, 1)),
+            ("out/a.png", b"there"),
+            ("out/b.png", b"there"),
+        ]);
+        let root = folder.path();
+        let args = format!("{args} -j 1 --report r.jsonl");
+        let (mut child, _input) = waiting_with(root, Stdio::piped(), "", &args);
+        let recorded = || fs::read_to_string(root.join("r.jsonl")).unwrap_or_default();
+        let begun = Instant::now();
+        while recorded().lines().count() < 2 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", recorded());
+            thread::sleep(Duration::from_millis(5));
+        }
+        // A line of the report is written just before a failure is counted.
+        thread::sleep(Duration::from_millis(200));
+        send(&child, Signal::INT);
+        assert_eq!(code(&mut child), Some(130));
+        let mut said = String::new();
+        let mut errors = child.stderr.take().expect("a pipe");
+        errors.read_to_string(&mut said).expect("text");
+        let lines: Vec<&str> = said.lines().collect();
+        let [.., held, last] = &lines[..] else {
+            panic!("{said}")
+        };
+        assert!(held.starts_with(told), "{said}");
+        assert!(last.starts_with("gpuimg: interrupted"), "{said}");
+        assert_eq!(said.matches("first: ").count(), 1, "{said}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use anyhow::Error;
 /// The failures that are not printed yet, because all files so far have failed for the same reason.
 #[derive(Debug, Default)]
 pub struct Failures {
+    /// The first of them is that of the first file; the others have no order.
     held: Vec<Held>,
     /// Whether each failure is printed at once: files were done, or failed for other reasons.
     differ: bool,
@@ -40,6 +41,10 @@ impl Failures {
         match held {
             Some(held) if is_alike(&held) => {
                 self.held.push(held);
+                let last = self.held.len() - 1;
+                if self.held[last].position < self.held[0].position {
+                    self.held.swap(0, last);
+                }
                 Vec::new()
             }
             _ => {
@@ -59,12 +64,11 @@ impl Failures {
             .collect()
     }
 
-    /// Returns the line about all files, if none was printed before.
-    pub fn finish(&mut self) -> Option<String> {
-        let first = self.held.iter().min_by_key(|held| held.position)?;
+    /// Returns the line about all files so far, if none was printed before.
+    pub fn line(&self) -> Option<String> {
         let Held {
             failure, reason, ..
-        } = first;
+        } = self.held.first()?;
         Some(match self.held.len() {
             1 => format!("{failure}: {reason}"),
             count => format!(
@@ -84,7 +88,7 @@ pub fn lines(errors: impl Iterator<Item = Error>) -> Vec<String> {
     let mut lines: Vec<String> = lines
         .flat_map(|(position, error)| failures.add(position, &error))
         .collect();
-    lines.extend(failures.finish());
+    lines.extend(failures.line());
     lines
 }
 
@@ -133,7 +137,7 @@ mod tests {
             ["cannot read a: cut", "cannot read b: cut"]
         );
         assert_eq!(failures.add(2, &error("c", "cut")), ["cannot read c: cut"]);
-        assert_eq!(failures.finish(), None);
+        assert_eq!(failures.line(), None);
         // An error that is not about a file.
         assert_eq!(lines([anyhow!("other")].into_iter()), ["other"]);
     }

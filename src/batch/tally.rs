@@ -6,6 +6,7 @@ use super::report::{FileOutcome, FileTime, Report};
 use crate::engine::Done;
 use crate::formats::Reading;
 use crate::gpu;
+use crate::os::interrupt;
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
 use crate::os::reason::Exists;
@@ -88,6 +89,7 @@ impl<'a, S: Screen> Tally<'a, S> {
         if !matches!(outcome, FileOutcome::Failed(_)) {
             let held = self.failures.as_mut().map(Failures::release);
             self.say(held.unwrap_or_default());
+            interrupt::hold(self.held());
         }
         let files = &mut self.times.files;
         match &outcome {
@@ -120,6 +122,7 @@ impl<'a, S: Screen> Tally<'a, S> {
                     };
                     self.say(lines);
                 }
+                interrupt::hold(self.held());
             }
         }
         match outcome {
@@ -175,28 +178,31 @@ impl<'a, S: Screen> Tally<'a, S> {
         }
     }
 
+    /// The failures that were not printed, and the number of existing outputs, in one line each.
+    fn held(&self) -> Vec<String> {
+        let all_failed = self.failures.as_ref().and_then(Failures::line);
+        let existing = self.existing.as_ref().map(|existing| match existing {
+            (1, output) => format!("cannot write {output}: {Exists}"),
+            (count, first) => format!(
+                "{count} outputs already exist (first: {first}): {}",
+                self.existing_advice.unwrap_or_default()
+            ),
+        });
+        all_failed.into_iter().chain(existing).collect()
+    }
+
     /// Prints the failures that were held back and the number of existing outputs in one line each, and the number of images for
     /// each shared warning.
     pub fn finish(&mut self) {
-        let all_failed = self.failures.as_mut().and_then(Failures::finish);
-        self.say(all_failed);
+        let held = self.held();
+        interrupt::hold([]);
+        self.say(held);
         for (advice, count) in &self.hints {
             if *count > 1 && !self.verbose {
                 self.screen.mention(&format!(
                     "gpuimg: warning: {count} images in total: {advice}"
                 ));
             }
-        }
-        match &self.existing {
-            Some((1, output)) => {
-                self.screen
-                    .say(&format!("gpuimg: cannot write {output}: {Exists}"));
-            }
-            Some((count, first)) => self.screen.say(&format!(
-                "gpuimg: {count} outputs already exist (first: {first}): {}",
-                self.existing_advice.unwrap_or_default()
-            )),
-            None => {}
         }
     }
 

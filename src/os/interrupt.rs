@@ -7,6 +7,7 @@ use crate::os::console;
 use crate::os::count::plural;
 use crate::os::system::{self, Signals};
 use anyhow::{Result, anyhow, bail};
+use std::mem;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -76,6 +77,14 @@ pub fn one_done() {
     DONE.fetch_add(1, Ordering::Relaxed);
 }
 
+/// The lines that a signal prints before it ends the process.
+static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Has a signal print these lines before it ends the process, in place of those of an earlier call.
+pub fn hold(lines: impl IntoIterator<Item = String>) {
+    *HELD.lock().unwrap_or_else(PoisonError::into_inner) = lines.into_iter().collect();
+}
+
 /// The message for a thread that cannot be started.
 pub const NO_THREAD: &str =
     "cannot start a thread (a limit on processes or memory, as ulimit -u or -v?)";
@@ -83,6 +92,10 @@ pub const NO_THREAD: &str =
 fn end(signal: i32) {
     os::forget_unfinished();
     os::remove_temporary_folders();
+    let held = mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
+    for line in held {
+        console::tell_without_waiting(&format!("gpuimg: {line}"));
+    }
     let name = system::signal_name(signal);
     let (done, files) = (DONE.load(Ordering::Relaxed), FILES.load(Ordering::Relaxed));
     let stay = match files {

@@ -10,6 +10,7 @@ use crate::cli::print_error;
 use crate::engine::options::Common;
 use crate::formats::Reading;
 use crate::os::console;
+use crate::os::interrupt;
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
 use anyhow::{Error, Result};
@@ -37,6 +38,7 @@ pub fn run(
     let mut failures = Failures::default();
     let mut fail = |failures: &mut Failures, error: &Error| {
         print_lines(failures.add(0, error));
+        interrupt::hold(failures.line());
         outcome = Outcome::SomeFailed;
     };
     for unread in &found.unread {
@@ -52,6 +54,7 @@ pub fn run(
                 }
             };
             print_lines(failures.release());
+            interrupt::hold([]);
             if json {
                 console::print(&about.json(&name).to_string())?;
             } else {
@@ -59,7 +62,8 @@ pub fn run(
             }
         }
     }
-    print_lines(failures.finish());
+    interrupt::hold([]);
+    print_lines(failures.line());
     Ok(outcome)
 }
 
