@@ -67,6 +67,7 @@ impl Cli {
             | Verb::Combine { common, .. }
             | Verb::Sum { common, .. }
             | Verb::Histogram { common, .. } => common.typed = typed,
+            Verb::Merge { image, .. } => image.typed = typed,
             // The others have no report.
             _ => {}
         }

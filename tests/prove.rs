@@ -89,7 +89,7 @@ fn outputs_of_every_kind_of_verb_are_proven_by_their_bytes() {
 }
 
 /// Verbs that make one output of the files in `in`.
-const COMBINING: [&[&str]; 7] = [
+const COMBINING: [&[&str]; 12] = [
     &["project", "mean", "in", "o.pgm"],
     &["project", "median", "--to", "f32", "in", "o.tif"],
     &[
@@ -113,6 +113,43 @@ const COMBINING: [&[&str]; 7] = [
         "--colours",
         "C1=green,C2=#ff00ff",
     ],
+    &["convert", "--stack", "in", "o.tif"],
+    &[
+        "normalize",
+        "in/b.pgm",
+        "in/a.pgm",
+        "o.tif",
+        "--stack",
+        "--clip",
+        "1:99",
+    ],
+    &[
+        "normalize",
+        "in",
+        "o.tif",
+        "--stack",
+        "--range-from",
+        "all.hist",
+    ],
+    &[
+        "calibrate",
+        "in",
+        "o.tif",
+        "--stack",
+        "--flat-start",
+        "in/a.pgm",
+        "--flat-end",
+        "in/b.pgm",
+    ],
+    &[
+        "run",
+        "normalize + rotate 90",
+        "in",
+        "o.tif",
+        "--stack",
+        "--fit",
+        "9",
+    ],
 ];
 
 #[test]
@@ -120,6 +157,7 @@ fn outputs_of_several_inputs_are_proven() {
     for args in COMBINING {
         let root = inputs();
         let root = root.path();
+        go(root, &["histogram", "in", "-o", "all.hist"]);
         go(root, &[args, &["--report", "r.jsonl"]].concat());
         let before = listing(root);
         expect(root, 0, &["o.", ": the same bytes"]);
@@ -140,6 +178,116 @@ fn outputs_of_several_inputs_are_proven() {
         fs::remove_file(root.join("in/b.pgm")).expect("a file");
         expect(root, 1, &["o.", "in/b.pgm"]);
     }
+}
+
+/// The digest of all inputs was that of a set, so a changed order of `project` was not found.
+#[test]
+fn a_changed_order_of_several_inputs_was_not_found() {
+    for args in [
+        &["combine", "in/a.pgm", "in/b.pgm", "in/c.pgm", "o.tif"][..],
+        &["convert", "--stack", "in", "o.tif"],
+        &["project", "mean", "in", "o.tif"],
+    ] {
+        let root = inputs();
+        let root = root.path();
+        let [b, c] = ["in/b.pgm", "in/c.pgm"].map(|name| root.join(name));
+        fs::write(&c, pgm(30, 20, 3)).expect("a file");
+        go(root, &[args, &["--report", "r.jsonl"]].concat());
+        expect(root, 0, &["o.tif: the same bytes"]);
+        let (first, second) = (fs::read(&b).expect("b"), fs::read(&c).expect("c"));
+        fs::write(&b, second).expect("a file");
+        fs::write(&c, first).expect("a file");
+        let told = "some of its 3 inputs, or their order, have changed";
+        expect(root, 1, &["o.tif: cannot be proven", told]);
+    }
+}
+
+/// Two parts of a set of three images, and a merged projection with its report.
+fn merged(how: &str) -> TempDir {
+    let folder = inputs();
+    let root = folder.path();
+    fs::write(root.join("in/c.pgm"), pgm(30, 20, 3)).expect("a file");
+    for part in ["1", "2"] {
+        let (shard, output) = (format!("{part}/2"), format!("p/{part}.partial"));
+        go(
+            root,
+            &[
+                "project",
+                how,
+                "in",
+                &output,
+                "--partial",
+                "--shard",
+                &shard,
+            ],
+        );
+    }
+    go(
+        root,
+        &[
+            "merge", "p", "-o", "o.tif", "--tiff", "deflate", "--report", "r.jsonl",
+        ],
+    );
+    folder
+}
+
+#[test]
+fn merged_projections_are_proven() {
+    for how in ["mean", "max"] {
+        let root = merged(how);
+        let root = root.path();
+        let before = listing(root);
+        expect(root, 0, &["o.tif: the same bytes"]);
+        assert_eq!(listing(root), before);
+        // Its parts, and the image whose metadata it keeps.
+        for (name, told) in [
+            ("p/1.partial", "its input p/1.partial has changed"),
+            ("p/2.partial", "cannot be proven: cannot read p/2.partial"),
+            (
+                "in/a.pgm",
+                "cannot be proven: the first image, whose metadata it keeps, has changed",
+            ),
+            ("o.tif", "changed after it was written"),
+        ] {
+            change_last_byte(&root.join(name));
+            expect(root, 1, &["o.tif: ", told]);
+            change_last_byte(&root.join(name));
+        }
+        for forged in [json!(["p/1.partial"]), json!([])] {
+            let report = fs::read(root.join("r.jsonl")).expect("a report");
+            edit(root, |line| line["inputs"] = forged.clone());
+            expect(root, 1, &["o.tif: cannot be proven: "]);
+            fs::write(root.join("r.jsonl"), report).expect("a report");
+        }
+    }
+}
+
+#[test]
+fn merged_histograms_have_no_report() {
+    let root = inputs();
+    let root = root.path();
+    go(root, &["histogram", "in", "-o", "all.hist"]);
+    let args = ["merge", "all.hist", "-o", "b.hist", "--report", "r.jsonl"];
+    let done = run_on_cpu(root, &args);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("these are histograms"),
+        "{}",
+        done.stderr
+    );
+    assert!(!root.join("b.hist").exists() && !root.join("r.jsonl").exists());
+}
+
+#[test]
+fn a_stack_that_is_a_store_is_recorded_but_not_proven() {
+    let root = inputs();
+    let root = root.path();
+    let args = ["convert", "--stack", "in", "o.zarr", "--report", "r.jsonl"];
+    go(root, &args);
+    let told = "o.zarr: cannot be proven: its output is a Zarr store";
+    expect(root, 1, &[told]);
+    let clash = ["convert", "--stack", "in", "o.tif", "--report", "o.tif"];
+    assert_eq!(run_on_cpu(root, &clash).code, 2);
 }
 
 #[test]

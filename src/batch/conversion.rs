@@ -59,14 +59,16 @@ impl Conversion {
             files.split || !numbered,
             "{{page}}, {{c}}, {{z}} and {{t}} in --name require --split"
         );
-        let keeps_account = match files.stack && is_store_name(output) {
-            // Its own record is enough.
-            true => files.batch.keeps_account_of_files(),
-            false => files.batch.keeps_account(),
-        };
+        let batch = &files.batch;
+        let needs_file_each = batch.dry_run || batch.watching.watch;
+        let continues = batch.resume || batch.selection.shard.is_some();
         ensure!(
-            !((files.split || files.stack) && keeps_account),
-            "--split and --stack cannot be combined with --resume, --report, --dry-run, --shard or --watch (--resume and --shard are possible if --stack makes a Zarr store)"
+            !(files.split && (needs_file_each || continues || batch.report.is_some())),
+            "--split cannot be combined with --resume, --report, --dry-run, --shard or --watch"
+        );
+        ensure!(
+            !(files.stack && (needs_file_each || continues && !is_store_name(output))),
+            "--stack cannot be combined with --resume, --dry-run, --shard or --watch (--resume and --shard are possible if it makes a Zarr store)"
         );
         let naming = naming(files, inputs, output)?;
         let format = match &naming {
@@ -173,13 +175,13 @@ fn output_beside(input: &Path, files: &Files) -> PathBuf {
     let written = format::of_extension(input)
         .ok()
         .filter(|it| it.is_written());
-    if is_folder_of_files(input) {
+    if is_folder_of_files(input) && !files.stack {
         return "out/".into();
     }
-    let extension = match (format, written) {
-        (Some(format), _) => format.extensions[0],
-        (None, Some(format)) => format.extensions[0],
-        (None, None) => "png",
+    let extension = match format.or(written) {
+        Some(format) => format.extensions[0],
+        None if files.stack => "tif",
+        None => "png",
     };
     Path::new("out").with_extension(extension)
 }

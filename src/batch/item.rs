@@ -152,6 +152,15 @@ pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String 
 }
 
 impl Items {
+    /// These files.
+    pub fn named(paths: &[PathBuf]) -> Items {
+        let item = |path: &PathBuf| Item::listed(path.clone(), path.clone());
+        Items {
+            items: paths.iter().map(item).collect(),
+            ..Items::default()
+        }
+    }
+
     /// Whether there can be results: no folder is created if all inputs are missing. A shard may be
     /// empty.
     pub fn has_any(&self) -> bool {

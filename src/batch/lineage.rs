@@ -3,7 +3,7 @@
 
 use super::item::{Item, Items};
 use crate::engine::Digests;
-use crate::engine::options::Common;
+use crate::engine::options::TypedCommand;
 use crate::formats::{Reader, Reading};
 use crate::ops::Operation;
 use crate::os::Sha256;
@@ -15,6 +15,9 @@ use std::path::Path;
 /// The name of all inputs among the files that an output of several inputs depends on.
 pub const INPUTS: &str = "inputs";
 
+/// The name of the image whose metadata a merged projection keeps, among the files that it depends on.
+pub const FIRST_IMAGE: &str = "first image";
+
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -25,7 +28,7 @@ pub struct FilesRead {
     pub option: String,
     /// How many images or histograms were read.
     pub files: usize,
-    /// The SHA-256 of the set of their contents.
+    /// The SHA-256 of their contents: of a list for all inputs, whose order counts, otherwise of a set.
     pub sha256: Sha256,
 }
 
@@ -47,12 +50,12 @@ pub struct Lineage {
 }
 
 impl Lineage {
-    /// That of a run of `ops` with these options, which reads these files besides its inputs.
-    pub fn new(ops: &[&dyn Operation], common: &Common, reads: &[FilesRead]) -> Lineage {
+    /// That of a run of `ops` by this command, which reads these files besides its inputs.
+    pub fn new(ops: &[&dyn Operation], command: &TypedCommand, reads: &[FilesRead]) -> Lineage {
         Lineage {
             version: VERSION,
-            verb: common.typed.verb.clone(),
-            options: common.typed.options.clone(),
+            verb: command.verb.clone(),
+            options: command.options.clone(),
             reads: reads.to_vec(),
             inputs: Vec::new(),
             positions: ops.iter().any(|op| op.properties().needs_position),
@@ -98,10 +101,14 @@ impl FilesRead {
 
     /// `contents` has the digests of all files of each image.
     fn from_digests(option: &str, contents: Vec<Vec<Sha256>>) -> FilesRead {
+        let (files, contents) = (contents.len(), contents.concat());
         FilesRead {
             option: option.into(),
-            files: contents.len(),
-            sha256: Sha256::of_set(contents.concat()),
+            files,
+            sha256: match option {
+                INPUTS => Sha256::of_list(&contents),
+                _ => Sha256::of_set(contents),
+            },
         }
     }
 }

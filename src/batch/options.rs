@@ -5,6 +5,7 @@ use super::inputs::Selection;
 use super::naming::Pattern;
 use super::shard::Shard;
 use super::watch::options::Watching;
+use crate::engine::options::TypedCommand;
 use crate::formats::{self, Format, format};
 use crate::image::Depth;
 use crate::image::metadata::Axis;
@@ -88,16 +89,6 @@ impl Options {
             || self.resume
             || self.dry_run
             || self.watching.watch
-    }
-
-    /// Whether an option was given that keeps account of results, one a file.
-    pub fn keeps_account(&self) -> bool {
-        self.keeps_account_of_files() || self.resume || self.selection.shard.is_some()
-    }
-
-    /// As `keeps_account`, but for `--resume` and `--shard`, which a Zarr store can have without an account of files.
-    pub fn keeps_account_of_files(&self) -> bool {
-        self.report.is_some() || self.dry_run || self.watching.watch
     }
 
     /// Refuses a report on standard output beside `what`, which is written there.
@@ -445,11 +436,19 @@ impl From<Bits> for Depth {
 }
 
 /// How `merge` writes an image.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Merged {
+    /// Append a line of JSON about the image and the partial projections to FILE, which gpuimg prove reads; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
     /// The compression for each format.
     #[command(flatten)]
     pub options: formats::Options,
+
+    /// The command as it was typed, for a report.
+    #[arg(skip)]
+    pub typed: TypedCommand,
 }
 
 /// The output of `histogram` and `merge`.

@@ -228,7 +228,7 @@ impl Batch<'_, '_> {
     /// Opens the file of `--report`; `append` keeps what is in it.
     pub(super) fn open_report(&self, append: bool) -> Result<Option<Report>> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let lineage = Lineage::new(self.ops, self.common, self.reads);
+        let lineage = Lineage::new(self.ops, &self.common.typed, self.reads);
         let open = |path: &PathBuf| Report::open(path, append, overwrite, lineage);
         self.options.report.as_ref().map(open).transpose()
     }

@@ -5,14 +5,13 @@ use clap::{ArgMatches, Command};
 use std::ffi::OsStr;
 
 /// The identifiers of the options that select files, or change no byte of an output.
-const WITHOUT_EFFECT: [&str; 31] = [
+const WITHOUT_EFFECT: [&str; 30] = [
     "paths",
     "inputs",
     "output",
     "overwrite",
     "sync",
     "split",
-    "stack",
     // It is a part of the output's name.
     "name",
     "low_memory",

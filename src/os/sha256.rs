@@ -48,6 +48,12 @@ impl Sha256 {
             return only;
         }
         members.sort_unstable();
+        Sha256::of_list(&members)
+    }
+
+    /// That of files in their order: that of the text that has the SHA-256 of each on a line.
+    /// `sha256sum FILES | cut -c 1-64 | sha256sum` prints it.
+    pub fn of_list(members: &[Sha256]) -> Sha256 {
         let lines = members.iter().map(|member| format!("{member}\n"));
         Sha256::of_bytes(lines.collect::<String>().as_bytes())
     }
@@ -117,6 +123,18 @@ mod tests {
         );
         assert_eq!(Sha256::of_set(vec![a, b]), Sha256::of_set(vec![b, a]));
         assert_ne!(Sha256::of_set(vec![a, b]), Sha256::of_set(vec![a, b, b]));
+    }
+
+    #[test]
+    fn a_list_has_the_digest_of_its_digests_in_their_order() {
+        let [a, b] = [b"a", b"b"].map(|bytes| Sha256::of_bytes(bytes));
+        // `printf a | sha256sum` and `printf b | sha256sum`, cut to 64 columns, through sha256sum.
+        assert_eq!(
+            Sha256::of_list(&[a, b]).to_string(),
+            "bf75fafab8e46555836b92f1b04106b795a9ed36bd39b351f103b28819895f33"
+        );
+        assert_ne!(Sha256::of_list(&[a, b]), Sha256::of_list(&[b, a]));
+        assert_ne!(Sha256::of_list(&[a]), a);
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Partial {
         known.numbers.join(more.numbers.numbers()?, images)
     }
 
+    /// The image whose metadata the projection of the whole set keeps, if the parts have an image.
+    pub fn first_image(&self) -> Option<&Path> {
+        Some(&self.images.as_ref()?.first_path)
+    }
+
     /// The projection of the whole set. The metadata are read from its first image.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use super::convert::{depth_of_format, has_eight_bits};
 use super::project::named_format;
 use super::single::report_image;
-use crate::batch::combined_report::{CombinedReport, ReportFile};
-use crate::batch::item::{Item, Items};
+use crate::batch::combined_report::{CombinedOutput, CombinedReport};
+use crate::batch::item::Items;
 use crate::batch::options::ChannelFiles;
 use crate::batch::output_paths;
 use crate::batch::plan::{DryRun, can_be_written};
@@ -38,21 +38,17 @@ pub fn run(files: &ChannelFiles, common: &Common) -> Result<Outcome> {
     if files.dry_run {
         return dry_run(&composite, &destination, files.quiet, common);
     }
-    let report = match &files.report {
-        Some(path) => {
-            let overwrite = files.overwrite;
-            let file = ReportFile { path, overwrite };
-            let items = inputs
-                .iter()
-                .map(|path| Item::new(path.clone(), path.clone()));
-            let items = Items {
-                items: items.collect(),
-                ..Items::default()
-            };
-            Some(CombinedReport::open(file, &items, output, &[], common)?)
-        }
-        None => None,
-    };
+    let report = CombinedReport::open(
+        files.report.as_ref(),
+        &CombinedOutput {
+            path: output,
+            overwrite: files.overwrite,
+            inputs: &Items::named(inputs),
+            reads: &[],
+            command: &common.typed,
+            reading: &common.reading,
+        },
+    )?;
     let devices = Devices::new(common.device.choice);
     let done = composite.process(&destination, &resources(&devices, common));
     let done = done.map_err(with_advice)?;

@@ -328,7 +328,7 @@ pub(super) fn convert(
         ..destination(ops, asked, files, common)
     };
     if files.stack {
-        return stack(ops, asked, destination, common, batch.verbosity.quiet);
+        return stack(ops, asked, destination, common, batch);
     }
     if files.split {
         return split(ops, asked, &destination, common, batch.verbosity.quiet);

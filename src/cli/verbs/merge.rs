@@ -3,12 +3,15 @@
 
 use super::convert::depth_of_format;
 use super::project::{PARTIAL, Writing};
+use crate::batch::combined_report::{CombinedOutput, CombinedReport};
 use crate::batch::histogram::Set;
+use crate::batch::item::Items;
+use crate::batch::lineage::{FIRST_IMAGE, FilesRead};
 use crate::batch::options::{Counted, Merged};
 use crate::batch::output_paths;
 use crate::batch::project::Partial;
 use crate::engine::Destination;
-use crate::formats::format;
+use crate::formats::{Reading, format};
 use crate::gpu::Choice;
 use crate::image::Depth;
 use crate::os::StoreRun;
@@ -16,7 +19,7 @@ use crate::os::console;
 use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +33,11 @@ pub fn run(inputs: &[PathBuf], output: &Counted, merged: &Merged) -> Result<Outc
     let read: Vec<&Path> = parts.iter().map(PathBuf::as_path).collect();
     output_paths::keep_off("the result", &output.output, &[], &read).map_err(usage)?;
     if Partial::is_partial(first) {
-        projections(first, others, output, merged)
+        let report = |all: &Partial| open_report(all, &parts, output, merged);
+        projections(&parts, output, merged, false, report)
+    } else if merged.report.is_some() {
+        let why = "--report is for images, but these are histograms: remove --report";
+        Err(usage(anyhow!(why)))
     } else {
         histograms(first, others, output)
     }
@@ -48,11 +55,13 @@ fn histograms(first: &Path, others: &[PathBuf], output: &Counted) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-fn projections(
-    first: &Path,
-    others: &[PathBuf],
+/// Merges partial projections into an image. `report` opens the report about it, if there is to be one.
+pub(super) fn projections(
+    parts: &[PathBuf],
     output: &Counted,
     merged: &Merged,
+    quiet: bool,
+    report: impl FnOnce(&Partial) -> Result<Option<CombinedReport>>,
 ) -> Result<Outcome> {
     let path = &output.output;
     let unwritten = || format!("cannot write {}", path.shown());
@@ -71,25 +80,30 @@ fn projections(
         store: StoreRun::default(),
     };
     let target = to.create()?;
+    let (first, others) = parts.split_first().context("there is nothing to merge")?;
     let mut all = Partial::read(first)?;
     for path in others {
         all.join(Partial::read(path)?)
             .with_context(|| format!("cannot merge {}", path.shown()))?;
     }
+    let report = report(&all)?;
     let failed = all.failed;
     let (made, first) = all.finish()?;
     let has_eight_bits = made.image.shape().depth == Depth::Eight;
-    to.depth = depth_of_format(None, to.format, false, || has_eight_bits);
+    to.depth = depth_of_format(None, to.format, quiet, || has_eight_bits);
     let writing = Writing {
         ops: &[],
         to: &to,
         first: &first,
         device: Choice::Cpu,
         verbose: false,
-        quiet: false,
+        quiet,
     };
-    writing.write(vec![made], target)?;
-    if failed > 0 {
+    let done = writing.write(vec![made], target)?;
+    if let Some(report) = report {
+        report.add(done)?;
+    }
+    if failed > 0 && !quiet {
         console::tell(&format!(
             "gpuimg: {} does not include {failed} image{} that could not be read",
             path.shown(),
@@ -97,6 +111,41 @@ fn projections(
         ));
     }
     Ok(Outcome::Done)
+}
+
+/// Opens the report about the projection of all parts, if there is to be one.
+fn open_report(
+    all: &Partial,
+    parts: &[PathBuf],
+    output: &Counted,
+    merged: &Merged,
+) -> Result<Option<CombinedReport>> {
+    let Some(to) = &merged.report else {
+        return Ok(None);
+    };
+    CombinedReport::open(
+        Some(to),
+        &CombinedOutput {
+            path: &output.output,
+            overwrite: output.overwrite,
+            inputs: &Items::named(parts),
+            reads: &first_image(all)?,
+            command: &merged.typed,
+            reading: &Reading::default(),
+        },
+    )
+}
+
+/// The image whose metadata the projection of all parts keeps, for a report.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn first_image(all: &Partial) -> Result<Vec<FilesRead>> {
+    let read = all.first_image().map(|path| {
+        let items = Items::named(&[path.into()]);
+        FilesRead::new(FIRST_IMAGE, &items, &Reading::default())
+    });
+    Ok(read.transpose()?.into_iter().collect())
 }
 
 /// The files that `inputs` name; for a folder, its files of shards in the order of their names, except

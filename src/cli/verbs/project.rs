@@ -2,7 +2,7 @@
 
 use super::convert::{calibrates, depth_of_format, has_eight_bits};
 use super::single::print_messages;
-use crate::batch::combined_report::{CombinedReport, ReportFile};
+use crate::batch::combined_report::{CombinedOutput, CombinedReport};
 use crate::batch::item::{Item, Items};
 use crate::batch::lineage::FilesRead;
 use crate::batch::options::Gathered;
@@ -62,14 +62,17 @@ pub fn run(
          --overwrite replaces {0})",
         output.shown()
     );
-    let report = match &files.report {
-        Some(path) => {
-            let overwrite = files.overwrite;
-            let file = ReportFile { path, overwrite };
-            Some(CombinedReport::open(file, &items, output, reads, common)?)
-        }
-        None => None,
-    };
+    let report = CombinedReport::open(
+        files.report.as_ref(),
+        &CombinedOutput {
+            path: output,
+            overwrite: files.overwrite,
+            inputs: &items,
+            reads,
+            command: &common.typed,
+            reading: &common.reading,
+        },
+    )?;
     // An output that cannot be written is reported before hours of reading.
     let target = to.create()?;
     let projecting = Projecting {

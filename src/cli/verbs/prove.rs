@@ -3,15 +3,17 @@
 //! A report may come from anybody. Of a line only the operations, the options of decoding and encoding, and the names of files to
 //! read are used. Everything is written to a temporary folder, under names of its own.
 
+mod combined;
+
 use super::convert::{Range, destination, with_operation};
-use super::{calibrate, combine, project, run as chain};
+use super::{calibrate, run as chain};
 use crate::batch;
 use crate::batch::claims::{Claim, Claims};
 use crate::batch::conversion::Conversion;
 use crate::batch::item::{Item, Items};
-use crate::batch::lineage::{FilesRead, INPUTS, VERSION, digests};
+use crate::batch::lineage::{FIRST_IMAGE, FilesRead, INPUTS, VERSION, digests};
 use crate::batch::naming::{Naming, Pattern};
-use crate::batch::options::{Files, Gathered, Verbosity};
+use crate::batch::options::{Files, Verbosity};
 use crate::batch::report::FileOutcome;
 use crate::cli::typed::typed_command;
 use crate::cli::{Cli, Proving, Step, Verb, WholeSet, sentence, steps};
@@ -19,7 +21,6 @@ use crate::engine::options::{Common, TypedCommand};
 use crate::formats::{Format, Reading, format};
 use crate::gpu;
 use crate::ops::Operation;
-use crate::ops::project::Project;
 use crate::os::console;
 use crate::os::count::plural;
 use crate::os::name::Shown;
@@ -32,7 +33,6 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::slice;
 
 /// What is known of an output.
 enum Verdict {
@@ -145,17 +145,11 @@ fn derive(
     options: &Proving,
     verdicts: &mut [Option<Verdict>],
 ) -> Result<()> {
-    let mut verb = parse(&group.first.command)?;
-    let steps = match &verb {
-        Verb::Run { verbs, .. } => steps(verbs)?,
-        _ => Vec::new(),
-    };
-    refuse_streams(&verb, &steps)?;
-    let is_combined = matches!(verb, Verb::Project { .. } | Verb::Combine { .. })
-        || matches!(steps.first(), Some(Step::Project(_)));
-    if is_combined {
+    let (mut verb, steps) = parse(&group.first.command)?;
+    if combined::is_combined(&verb, &steps) {
         for &index in &group.indices {
-            let verdict = derive_combined(&claims[index], folder, options)?;
+            let command = parse(&claims[index].command)?;
+            let verdict = combined::derive(&claims[index], command, folder, options)?;
             verdicts[index] = Some(verdict);
         }
         return Ok(());
@@ -167,11 +161,11 @@ fn derive(
         .format
         .or_else(|| format::of_extension(&group.first.name).ok());
     let mut conversion = conversion(group.inputs, folder, format);
-    let mut work = |ops: &[&dyn Operation],
-                    _: Range,
-                    conversion: &Conversion,
-                    files: &Files,
-                    common: &Common| {
+    let work = |ops: &[&dyn Operation],
+                _: Range,
+                conversion: &Conversion,
+                files: &Files,
+                common: &Common| {
         compare_reads(&group.first.reads, &conversion.reads)?;
         let own = derived_items(group, claims, folder);
         let template = destination(ops, conversion, files, common);
@@ -201,113 +195,45 @@ fn derive(
             },
         )
     };
-    match verb {
-        Verb::Images(images) => with_operation(
-            &*images.op,
-            &images.set,
-            &mut conversion,
-            &files,
-            &common,
-            work,
-        ),
-        Verb::Calibrate { frames, .. } => {
-            let op = calibrate::operation(&frames, &mut conversion, &files, &common)?;
-            work(&[&op], Range::Fixed, &conversion, &files, &common)
-        }
-        Verb::Run { .. } => chain::with_operations(steps, &mut conversion, &files, &common, work),
-        _ => bail!("{} has no outputs", group.first.command.verb),
-    }?;
+    with_operations(verb, steps, &mut conversion, &files, &common, work)?;
     Ok(())
 }
 
-/// Derives an output of several inputs, and compares it.
-fn derive_combined(claim: &Claim, folder: &Path, options: &Proving) -> Result<Verdict> {
-    let derived = folder.join("combined");
-    let derived = match claim.name.extension() {
-        Some(extension) => derived.with_extension(extension),
-        None => derived,
-    };
-    let paths = [&claim.inputs[..], slice::from_ref(&derived)].concat();
-    let inputs = claim.inputs.iter();
-    let inputs = Items {
-        items: inputs
-            .map(|path| Item::listed(path.clone(), path.clone()))
-            .collect(),
-        ..Items::default()
-    };
-    let compare = |reading: &Reading, reads: &[FilesRead]| {
-        let all = FilesRead::new(INPUTS, &inputs, reading)?;
-        compare_reads(&claim.reads, &[&[all], reads].concat())
-    };
-    let silent = Verbosity::default().silent();
-    let outcome = match &mut parse(&claim.command)? {
-        Verb::Project { op, files, common } => {
-            prepare_common(common, options);
-            compare(&common.reading, &[])?;
-            (files.paths, files.verbosity) = (paths, silent);
-            (files.jobs, files.mem_limit) = (options.jobs, options.mem_limit);
-            project::run(op, &[], files, &[], common)?
+/// Calls `work` with the operations of a verb that makes images of images.
+fn with_operations(
+    verb: Verb,
+    steps: Vec<Step>,
+    conversion: &mut Conversion,
+    files: &Files,
+    common: &Common,
+    work: impl FnOnce(&[&dyn Operation], Range, &Conversion, &Files, &Common) -> Result<Outcome>,
+) -> Result<Outcome> {
+    match verb {
+        Verb::Images(images) => {
+            with_operation(&*images.op, &images.set, conversion, files, common, work)
         }
-        Verb::Combine { files, common } => {
-            prepare_common(common, options);
-            compare(&common.reading, &[])?;
-            (files.paths, files.output, files.quiet) = (paths, None, true);
-            combine::run(files, common)?
+        Verb::Calibrate { frames, .. } => {
+            let op = calibrate::operation(&frames, conversion, files, common)?;
+            work(&[&op], Range::Fixed, conversion, files, common)
         }
-        Verb::Run {
-            verbs,
-            files,
-            common,
-        } => {
-            prepare(files, common, options);
-            files.paths = paths;
-            let mut steps = steps(verbs)?.into_iter();
-            let Some(Step::Project(projected)) = steps.next() else {
-                bail!("internal error: run does not begin with project");
-            };
-            let work = |op: &Project,
-                        ops: &[&dyn Operation],
-                        files: &Gathered,
-                        reads: &[FilesRead],
-                        common: &Common| {
-                compare(&common.reading, reads)?;
-                let files = Gathered {
-                    report: None,
-                    ..files.clone()
-                };
-                project::run(op, ops, &files, &[], common)
-            };
-            // The digests of the files that the verbs read are computed for a report.
-            files.batch.report = Some(folder.join("report"));
-            chain::project_and_run(&projected, steps.collect(), files, common, work)?
-        }
-        _ => bail!("internal error: the verb has an output for each input"),
-    };
-    ensure!(
-        outcome == Outcome::Done,
-        "its inputs cannot be combined again"
-    );
-    let now = digests(
-        &Item::listed(derived.clone(), derived.clone()),
-        &Reading::default(),
-    )?;
-    let verdict = judge_output(claim, now.input, &derived);
-    // A folder that is full would stop the others.
-    let _ = fs::remove_file(derived);
-    Ok(verdict)
+        Verb::Run { .. } => chain::with_operations(steps, conversion, files, common, work),
+        _ => bail!("the verb of the report makes no images"),
+    }
 }
 
-/// The verb of a report, as if it had been typed.
+/// The verb of a report, as if it had been typed, and the steps of `run`.
 ///
 /// # Errors
-/// Words that this version does not know, and those that no report has.
-fn parse(recorded: &TypedCommand) -> Result<Verb> {
+/// Words that this version does not know, those that no report has, and pipes in place of files.
+fn parse(recorded: &TypedCommand) -> Result<(Verb, Vec<Step>)> {
     let options = recorded.options.as_deref().unwrap_or_default();
     let start = ["gpuimg", &recorded.verb].map(String::from);
     let output = ["--output=-".to_string()];
     let words = match &*recorded.verb {
         // Its last path is the output.
         "project" => [&start[..], options, &["-".into()]].concat(),
+        // It needs an input.
+        "merge" => [&start[..], &output, options, &["-".into()]].concat(),
         _ => [&start[..], &output, options].concat(),
     };
     let mut command = Cli::command();
@@ -325,7 +251,12 @@ fn parse(recorded: &TypedCommand) -> Result<Verb> {
     if typed != *recorded {
         return Err(unknown(&"it is not one that gpuimg records"));
     }
-    Ok(cli.verb)
+    let steps = match &cli.verb {
+        Verb::Run { verbs, .. } => steps(verbs)?,
+        _ => Vec::new(),
+    };
+    refuse_streams(&cli.verb, &steps)?;
+    Ok((cli.verb, steps))
 }
 
 /// The options of a verb that makes images of images.
@@ -450,7 +381,17 @@ fn compare_reads(recorded: &[FilesRead], now: &[FilesRead]) -> Result<()> {
                 "its range was measured over {}, some of which have changed",
                 plural(then.files, "image")
             ),
-            (INPUTS, false) => bail!("some of its {} have changed", plural(then.files, "input")),
+            (INPUTS, false) if then.files != *files => bail!(
+                "it was made of {}, but the report has {files} of them",
+                plural(then.files, "input")
+            ),
+            (INPUTS, false) => bail!(
+                "some of its {}, or their order, have changed",
+                plural(then.files, "input")
+            ),
+            (FIRST_IMAGE, false) => {
+                bail!("the first image, whose metadata it keeps, has changed")
+            }
             (_, false) => bail!("the files that {option} names have changed"),
         }
     }

@@ -1,7 +1,9 @@
 //! `--stack`: all inputs into one file.
 
 use super::single::{describe, record, report};
+use crate::batch::combined_report::{CombinedOutput, CombinedReport};
 use crate::batch::conversion::Conversion;
+use crate::batch::options::Options;
 use crate::cli::print_error;
 use crate::engine::options::Common;
 use crate::engine::{Destination, Resources, StackInput, process_into_stack};
@@ -20,7 +22,7 @@ pub fn stack(
     asked: &Conversion,
     output: Destination,
     common: &Common,
-    quiet: bool,
+    options: &Options,
 ) -> Result<Outcome> {
     let items = &asked.items;
     for unread in &items.unread {
@@ -33,6 +35,17 @@ pub fn stack(
         path: asked.naming.path().into(),
         ..output
     };
+    let combined = CombinedReport::open(
+        options.report.as_ref(),
+        &CombinedOutput {
+            path: &output.path,
+            overwrite: output.overwrite,
+            inputs: items,
+            reads: &asked.reads,
+            command: &common.typed,
+            reading: &common.reading,
+        },
+    )?;
     let devices = Devices::new(common.device.choice);
     let resources = Resources {
         devices: &devices,
@@ -50,7 +63,7 @@ pub fn stack(
     let inputs: Vec<_> = inputs.collect();
     let done = process_into_stack(ops, &inputs, &output, &resources)?;
     let name = output.path.shown().into_owned();
-    describe(&done, &name, common, quiet);
+    describe(&done, &name, common, options.verbosity.quiet);
     if let Some(form) = &common.stats {
         let mut times = Report {
             title: console::printable(&format!("{} files → {name}: {}", inputs.len(), done.shape))
@@ -64,5 +77,9 @@ pub fn stack(
         record(&mut times, &done, &name, common);
         form.deliver(&times)?;
     }
-    Ok(done.outcome())
+    let outcome = done.outcome();
+    if let Some(report) = combined {
+        report.add(done)?;
+    }
+    Ok(outcome)
 }
