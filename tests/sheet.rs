@@ -33,6 +33,32 @@ fn some(values: &[&str]) -> Vec<Option<String>> {
     values.iter().map(|value| Some(value.to_string())).collect()
 }
 
+/// Every section but the last has the same number of files: the buttons fill them by the number in the first.
+#[test]
+fn many_files_are_in_sections() {
+    let root = folder(&[]);
+    fs::create_dir(root.path().join("in")).expect("a folder");
+    for number in 0..101 {
+        let name = format!("in/{number:03}.pgm");
+        fs::write(root.path().join(name), pgm(&[number, 9])).expect("a file");
+    }
+    let (page, done) = sheet(root.path());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let sections = page.split("<section>").skip(1);
+    let files: Vec<usize> = sections
+        .map(|section| {
+            let (own, _) = section.split_once("</section>").expect("an end");
+            own.matches("<div class=\"file\"").count()
+        })
+        .collect();
+    assert_eq!(files, [50, 50, 1]);
+    let expected: Vec<String> = (0..101)
+        .map(|number| format!("in/{number:03}.pgm"))
+        .collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    assert_eq!(attributes(&page, "name"), some(&expected));
+}
+
 #[test]
 fn a_page_has_the_facts_of_each_file() {
     let root = folder(&[

@@ -9,6 +9,7 @@ use super::about::About;
 use super::item::Item;
 use crate::formats::{Reader, Reading};
 use crate::image::metadata::Diagnostics;
+use crate::os::name::Shown;
 use crate::timing::html::PageKind;
 use anyhow::{Error, Result};
 use html::{page, short};
@@ -101,25 +102,27 @@ impl Sheet {
         });
     }
 
-    /// Adds an image, whose first page is decoded.
-    ///
-    /// # Errors
-    /// A file that cannot be read; it is on the page with this error.
-    pub fn add_image(&mut self, item: &Item, reading: &Reading) -> Result<()> {
-        match Entry::read(item, reading) {
-            Ok(entry) => {
-                self.files.push(File {
+    /// Adds images, whose first pages are decoded. Returns the errors of those that cannot be read, which are on the page with them.
+    pub fn add_images(&mut self, items: &[Item], reading: &Reading) -> Vec<Error> {
+        let entries: Vec<Result<Entry>> = items
+            .par_iter()
+            .map(|item| Entry::read(item, reading))
+            .collect();
+        let mut errors = Vec::new();
+        for (item, entry) in items.iter().zip(entries) {
+            match entry {
+                Ok(entry) => self.files.push(File {
                     path: item.input.clone(),
                     image: Ok(Box::new(entry)),
                     outcome: None,
-                });
-                Ok(())
-            }
-            Err(error) => {
-                self.add_unread(&item.input, &error);
-                Err(error)
+                }),
+                Err(error) => {
+                    self.add_unread(&item.input, &error);
+                    errors.push(error.context(format!("cannot read {}", item.input.shown())));
+                }
             }
         }
+        errors
     }
 
     /// Whether a file could not be read.

@@ -11,6 +11,9 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("sheet.css");
 const SCRIPT: &str = include_str!("sheet.js");
 
+/// Files of a section. A browser lays out whole sections, so scrolling is slow if they are very small or very large.
+const SECTION: usize = 50;
+
 /// A button that sorts the files: the label, the attribute, and whether its values are numbers.
 type Key = (&'static str, &'static str, bool);
 
@@ -61,8 +64,12 @@ pub fn page(kind: &PageKind, files: &[File]) -> String {
         );
     }
     out.push_str("</nav>\n<main id=\"files\">\n");
-    for file in files {
-        file_box(&mut out, file);
+    for section in files.chunks(SECTION) {
+        out.push_str("<section>\n");
+        for file in section {
+            file_box(&mut out, file);
+        }
+        out.push_str("</section>\n");
     }
     let _ = write!(
         out,

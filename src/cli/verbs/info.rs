@@ -11,7 +11,6 @@ use crate::engine::options::Common;
 use crate::formats::Reading;
 use crate::os::console;
 use crate::os::interrupt;
-use crate::os::name::Shown;
 use crate::os::outcome::{Outcome, usage};
 use anyhow::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -85,10 +84,8 @@ fn sheet(found: &Items, path: &Path, reading: &Reading) -> Result<Outcome> {
         sheet.add_unread(&unread.path, &error);
         print_error(&error);
     }
-    for item in &found.items {
-        if let Err(error) = sheet.add_image(item, reading) {
-            print_error(&error.context(format!("cannot read {}", item.input.shown())));
-        }
+    for error in sheet.add_images(&found.items, reading) {
+        print_error(&error);
     }
     sheet.write(&sheet::INFO, path)?;
     Ok(if sheet.has_unread() {
