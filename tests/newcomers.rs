@@ -362,7 +362,6 @@ fn an_astronomer() {
 #[test]
 fn a_python_engineer() {
     let root = folder(&[
-        ("nan.npy", &npy_with_nan()),
         ("mixed/a.pgm", &pgm(1)),
         ("mixed/b.ppm", b"P6 1 1 255\n123"),
         ("alike/a.pgm", &pgm(1)),

@@ -170,9 +170,13 @@ fn the_transcript_is_true() {
     assert!(replay.commands > 80, "{}", replay.commands);
 }
 
+/// The session of each kind of user.
+const FIRST_COMMANDS: &str = include_str!("../docs/guide/first-commands.md");
+
 /// The pages of the guide, a session each. Part of the test, as the transcript is.
-const GUIDE: [(&str, &str); 7] = [
+const GUIDE: [(&str, &str); 8] = [
     ("first-steps", include_str!("../docs/guide/first-steps.md")),
+    ("first-commands", FIRST_COMMANDS),
     ("microscopy", include_str!("../docs/guide/microscopy.md")),
     ("ct", include_str!("../docs/guide/ct.md")),
     ("camera", include_str!("../docs/guide/camera.md")),
@@ -200,6 +204,43 @@ fn the_guide_is_true() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A word that is not a verb is answered with a command, and the next line of the session begins as that command does.
+#[test]
+fn the_first_commands_of_six_kinds_of_users_work_or_are_answered() {
+    let users: Vec<&str> = FIRST_COMMANDS.split("\n## ").skip(1).collect();
+    assert_eq!(users.len(), 6);
+    for user in users {
+        let lines: Vec<&str> = user.lines().collect();
+        for verb in ["info", "preview"] {
+            let command = format!("$ gpuimg {verb} ");
+            assert!(
+                lines.iter().any(|line| line.starts_with(&command)),
+                "{user}"
+            );
+        }
+        let mut answers = 0;
+        for (index, line) in lines.iter().enumerate() {
+            if let Some((_, answer)) = line.split_once("unknown verb ") {
+                let mut later = lines[index..].iter();
+                let next = later
+                    .find_map(|line| line.strip_prefix("$ "))
+                    .expect("a command");
+                let words: Vec<&str> = next.split(' ').take(2).collect();
+                assert!(answer.contains(&words.join(" ")), "{line}: {next}");
+                answers += 1;
+            }
+        }
+        assert!(answers > 0 || user.contains("[status "), "{user}");
+    }
+    for word in [
+        "convert", "info", "crop", "preview", "stack", "mip", "average", "median", "combine",
+        "debayer", "brighten", "resize",
+    ] {
+        let command = format!("\n$ gpuimg {word} ");
+        assert!(FIRST_COMMANDS.contains(&command), "{word}");
+    }
 }
 
 #[test]
