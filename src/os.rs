@@ -3,6 +3,7 @@
 //! system calls, so that `--stats` can separate reading from decoding.
 
 mod address;
+mod base64;
 pub mod console;
 pub(crate) mod count;
 mod digest;
@@ -20,6 +21,8 @@ pub(crate) mod outcome;
 pub(crate) mod panics;
 mod passes;
 pub(crate) mod reason;
+#[cfg_attr(not(feature = "remote"), path = "os/no_remote.rs")]
+mod remote;
 mod sha256;
 mod source;
 mod state;
@@ -32,10 +35,12 @@ mod temporary;
 mod traffic;
 mod unfinished;
 mod unfinished_store;
+pub(crate) mod url;
 mod utc;
 
 pub use crate::os::reason::{is_absence, plain, reason};
 pub use address::{as_file_name, file_of};
+pub use base64::base64;
 pub use digest::Digest;
 pub use durable::{make_folder, make_folder_below, parent, sync_folder};
 pub use frames::from_stdin as frames_from_stdin;
@@ -44,9 +49,9 @@ pub use identity::{Identity, is_same, same_file};
 pub use leftovers::remove_leftovers;
 pub use passes::Passes;
 pub use sha256::Sha256;
-pub use source::{Member, Source};
+pub use source::Source;
 pub use state::{CHANGED, Compared, FileRecord, FileState, InputRecord, Samples};
-pub use store::{is_folder_of_files, is_store_name};
+pub use store::{Part, Span, is_folder_of_files, is_store_name};
 pub use store_record::{PageRanges, StoreRun, StoreTask};
 pub use target::{Target, check_regular, open_stream};
 pub use temporary::{TemporaryFolder, remove_temporary_folders};

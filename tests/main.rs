@@ -137,6 +137,8 @@ mod recycled;
 /// Files that once went wrong, each named after what happened.
 mod refused;
 mod regressions;
+/// Stores on a server.
+mod remote;
 /// First values that come back after a stretch.
 mod restore;
 /// Runs that are stopped, and going on.

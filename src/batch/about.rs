@@ -18,8 +18,8 @@ const SCHEMA: u32 = 1;
 pub struct About {
     /// The name of its format.
     pub format: &'static str,
-    /// Bytes of the file.
-    pub bytes: u64,
+    /// Bytes of the file; `None` if they are not known.
+    pub bytes: Option<u64>,
     /// The shape of the first page.
     pub shape: Shape,
     /// How many pages are selected.
@@ -68,9 +68,10 @@ impl About {
         format!("{}, {kind}, {depth}{sign}", self.format)
     }
 
-    /// The bytes of the file, as a part of those of the samples of all pages if they are like the first.
-    pub fn share_of_samples(&self) -> f64 {
-        self.bytes as f64 / (self.shape.bytes() as f64 * self.pages as f64)
+    /// The bytes of the file, if they are known, as a part of those of the samples of all pages if they are like the first.
+    pub fn share_of_samples(&self) -> Option<f64> {
+        let samples = self.shape.bytes() as f64 * self.pages as f64;
+        Some(self.bytes? as f64 / samples)
     }
 
     /// The facts in a line: `TIFF, 640×512 grey, 16 bits, 12 pages (C=2 Z=6), 1.2 MB`.
@@ -100,10 +101,10 @@ impl About {
             0 => {}
             own => parts.push(plural(own, "metadata field")),
         }
-        parts.push(match self.bytes {
+        parts.extend(self.bytes.map(|bytes| match bytes {
             few @ ..100_000 => format!("{few} bytes"),
             many => size(many),
-        });
+        }));
         parts.join(", ")
     }
 

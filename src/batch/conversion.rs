@@ -12,8 +12,8 @@ use super::{output_paths, watch};
 use crate::engine::options::Common;
 use crate::formats::{Format, format};
 use crate::os::name::{Shown, in_shell};
-use crate::os::system;
 use crate::os::{StoreRun, StoreTask, is_folder_of_files, is_store_name, same_file};
+use crate::os::{system, url};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -188,6 +188,7 @@ fn output_beside(input: &Path, files: &Files) -> PathBuf {
 
 /// Whether the output is one image or a folder of images, which need not exist yet.
 fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
+    url::check_output(output)?;
     if files.stack {
         ensure!(
             !is_folder_of_files(output) && (files.format.is_some() || output != Path::new("-")),

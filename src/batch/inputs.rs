@@ -7,6 +7,7 @@ use crate::formats::Reading;
 use crate::os::fault::{self, Reads};
 use crate::os::name::Shown;
 use crate::os::system;
+use crate::os::url::Url;
 use crate::os::{as_file_name, is_store_name, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::io::{self, Read};
@@ -54,8 +55,9 @@ pub fn collect(
         if fault::metadata(path).is_ok_and(|about| about.is_dir()) && !is_store_name(path) {
             folder::walk(path, &filter, results, &mut found);
         } else {
-            let key = match as_file_name(path).file_name() {
-                Some(name) if name != "-" => name.into(),
+            let key = match (Url::parse(path), as_file_name(path).file_name()) {
+                (Some(url), _) => url.name().into(),
+                (None, Some(name)) if name != "-" => name.into(),
                 _ => PathBuf::from("stdin"),
             };
             let item = Item::new(path.clone(), key);
@@ -113,6 +115,10 @@ fn listed_item(name: Vec<u8>) -> io::Result<Item> {
         b"-" => PathBuf::from("./-"),
         _ => system::name_of_bytes(&name)?.into(),
     };
+    if let Some(url) = Url::parse(&path) {
+        let key = url.name().into();
+        return Ok(Item::listed(path, key));
+    }
     // A relative name keeps its folders in the output; for a name that leads elsewhere only the
     // last part is kept.
     let named = as_file_name(&path);

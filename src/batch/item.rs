@@ -7,6 +7,7 @@ use crate::ops::Position;
 use crate::os::console;
 use crate::os::name::{Shown, in_shell};
 use crate::os::system;
+use crate::os::url::is_url;
 use crate::os::{Digest, Passes, Source, fault, file_of, is_absence, is_same, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
@@ -164,7 +165,9 @@ impl Items {
     /// Whether there can be results: no folder is created if all inputs are missing. A shard may be
     /// empty.
     pub fn has_any(&self) -> bool {
-        let there = |item: &Item| item.input == Path::new("-") || item.file().exists();
+        let there = |item: &Item| {
+            item.input == Path::new("-") || is_url(&item.input) || item.file().exists()
+        };
         match self.items.as_slice() {
             [] => self.unread.is_empty(),
             items => items.iter().any(there),

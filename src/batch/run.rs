@@ -20,6 +20,7 @@ use crate::os::count;
 use crate::os::interrupt;
 use crate::os::outcome::Outcome;
 use crate::os::reason::{Exists, plain};
+use crate::os::url::is_url;
 use crate::os::{self, check_regular, fault};
 use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result};
@@ -193,7 +194,7 @@ impl Batch<'_, '_> {
             ..template.clone()
         };
         // No folder is created for a missing input.
-        if item.input != Path::new("-") && sight.input.is_none() {
+        if item.input != Path::new("-") && !is_url(&item.input) && sight.input.is_none() {
             fault::metadata(item.file())
                 .map_err(plain)
                 .with_context(|| Failure::new("read", &item.input))?;

@@ -5,7 +5,7 @@ use super::{Cli, help, sentence, verbs, version};
 use crate::gpu::{self, visible};
 use crate::image::simd;
 use crate::os::outcome::{Outcome, Usage, usage};
-use crate::os::{console, interrupt, limits};
+use crate::os::{console, interrupt, limits, url};
 use anyhow::{Error, Result, anyhow};
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
@@ -44,7 +44,7 @@ pub unsafe fn main_with(args: &[OsString]) -> u8 {
         Err(error) => return not_run(&error, args),
     };
     if let Some(sentence) = super::misread(&typed(args)) {
-        console::tell(&format!("gpuimg: {sentence}"));
+        console::tell(&format!("gpuimg: {}", url::redacted(&sentence)));
         return 2;
     }
     let variables = cli.demand().as_ref().map(visible::variables);
@@ -119,7 +119,8 @@ fn not_run(said: &clap::Error, args: &[OsString]) -> u8 {
         match said.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console::tell_lines(&text),
             _ => {
-                console::tell(&format!("gpuimg: {}", sentence(said, &typed(args))));
+                let sentence = sentence(said, &typed(args));
+                console::tell(&format!("gpuimg: {}", url::redacted(&sentence)));
             }
         }
         return 2;

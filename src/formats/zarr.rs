@@ -15,6 +15,7 @@ mod multiscales;
 mod node;
 mod options;
 mod pyramid;
+mod shard_index;
 
 pub use options::{Compression, Options, chunk_side, level_count, shard_side};
 

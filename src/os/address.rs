@@ -1,5 +1,6 @@
 //! Addresses of images inside a file: the path `scan.h5:/entry/data` means the image `/entry/data` in the file `scan.h5`.
 
+use super::url::is_url;
 use super::{fault, system};
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -8,6 +9,9 @@ use std::path::{Component, Path};
 /// The file and the address in a path such as `scan.h5:/entry/data`. `None` if the path has no address: it names no file
 /// before a `:/`, or a file has the whole path as its name.
 pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    if is_url(path) {
+        return None;
+    }
     let bytes = system::bytes_of(path.as_os_str());
     // Few paths contain the mark, so most cost no system call.
     let mut marks = bytes

@@ -1,7 +1,7 @@
 //! Names of files in output. A name is bytes, and not all of them are text: each name is printed in a
-//! form of its own, so that two files are never confused.
+//! form of its own, so that two files are never confused. The address of a server is printed without its secrets.
 
-use crate::os::system;
+use crate::os::{console, system, url};
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
@@ -15,6 +15,9 @@ pub trait Shown {
 
 impl Shown for Path {
     fn shown(&self) -> Cow<'_, str> {
+        if let Some(address) = url::shown(self) {
+            return console::printable(&address).into_owned().into();
+        }
         match self.to_str() {
             Some(text) if !text.contains(char::is_control) && !text.contains("\\x") => text.into(),
             _ => escaped(self).into(),
@@ -34,6 +37,8 @@ pub fn in_shell(path: &Path) -> String {
 
 /// As `in_shell`, also of an option with its value.
 pub fn as_word(word: &Path) -> String {
+    let address = url::shown(word);
+    let word = address.as_deref().map_or(word, Path::new);
     let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
     match word.to_str() {
         Some(text) if text.contains(char::is_control) => ansi_quoted(word),
@@ -62,6 +67,9 @@ fn ansi_quoted(path: &Path) -> String {
 
 /// A name in JSON, which has escapes of its own: as it is, or as in messages if it is not UTF-8.
 pub fn in_json(path: &Path) -> Cow<'_, str> {
+    if let Some(address) = url::shown(path) {
+        return address.into();
+    }
     match path.to_str() {
         Some(text) => text.into(),
         None => escaped(path).into(),

@@ -1,16 +1,18 @@
 //! Inputs: a file that is read at any offset, all of a pipe, or a Zarr store. The bytes of a store are those of the file that
-//! describes it; its other files are read as members.
+//! describes it; its other files are read as members, from a folder or from a server.
 
 use super::address;
 use super::digest::{Blocks, Digest};
 use super::durable::parent;
 use super::fault::{self, Kind, Reads};
 use super::held::Folder;
+use super::remote::{self, Remote};
 use super::sha256::Sha256;
 use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
-use super::store::{DESCRIPTIONS, is_store_name};
+use super::store::{DESCRIPTIONS, Part, Span, is_store_name};
 use super::system::{self, About, FileKind};
 use super::traffic::Traffic;
+use super::url::Url;
 use crate::os::limits;
 use crate::os::reason::{is_absence, plain, reason};
 use crate::os::sync::{Mutex, PoisonError};
@@ -18,6 +20,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +35,7 @@ pub struct Source {
     failure: Arc<Mutex<Option<String>>>,
     /// The separate sample files that were opened, each once.
     beside: Mutex<Vec<(String, Arc<Opened>)>>,
-    /// The folder of a store.
+    /// The files of a store.
     store: Option<Store>,
     /// The address of an image in the file, as `/entry/data`, if the path has one.
     address: Option<String>,
@@ -46,27 +49,13 @@ enum Data {
     Memory(Arc<Vec<u8>>),
 }
 
-/// The folder of a store.
+/// Where the files of a store are.
 #[derive(Debug)]
 enum Store {
     Folder(Folder),
+    Remote(Remote),
     /// The files by their names below the folder.
     Memory(BTreeMap<String, Vec<u8>>),
-}
-
-/// A file of a store, other than its description.
-#[derive(Debug)]
-pub struct Member<'a> {
-    source: &'a Source,
-    name: &'a str,
-    data: MemberData<'a>,
-    len: u64,
-}
-
-#[derive(Debug)]
-enum MemberData<'a> {
-    File(File, PathBuf),
-    Memory(&'a [u8]),
 }
 
 /// An open file, and its state when it was opened.
@@ -129,6 +118,9 @@ impl Source {
     }
 
     fn open_regular(path: &Path, pipe: bool) -> Result<Source> {
+        if let Some(url) = Url::parse(path) {
+            return Source::open_remote(&url);
+        }
         if let Some((file, address)) = address::split(path) {
             let address = address.to_str().context("its address is not UTF-8")?;
             return Ok(Source {
@@ -187,6 +179,17 @@ impl Source {
         )
     }
 
+    /// Opens a Zarr store on a server.
+    fn open_remote(url: &Url) -> Result<Source> {
+        let traffic = Traffic::default();
+        let opened = traffic.count(0, || Ok(Remote::open(url)));
+        let (remote, description) = opened.map_err(plain)??;
+        Ok(Source {
+            store: Some(Store::Remote(remote)),
+            ..Source::drained(description, traffic)
+        })
+    }
+
     /// A Zarr store in memory: its files by their names below the folder.
     ///
     /// # Errors
@@ -205,35 +208,74 @@ impl Source {
         self.store.is_some()
     }
 
-    /// Opens a file of a store by its name below the folder, as `0/c/0/1`; `None` if it does not exist. Links that lead out
-    /// of the store are not followed.
+    /// Reads a part of a file of a store by its name below the folder, as `0/c/0/1`, of `most` bytes at most; `None` if the file
+    /// does not exist. Links that lead out of the store are not followed.
     ///
     /// # Errors
-    /// A name that leads out of the store, anything but a regular file, and one that cannot be opened.
-    pub fn member<'a>(&'a self, name: &'a str) -> Result<Option<Member<'a>>> {
+    /// A name that leads out of the store, anything but a regular file, a longer part, and one that cannot be read.
+    pub fn member(&self, name: &str, span: Span, most: u64) -> Result<Option<Part>> {
         let path = Path::new(name);
         let is_normal = |part| matches!(part, Component::Normal(_));
         ensure!(
             path.components().all(is_normal) && !path.as_os_str().is_empty(),
             "the name {name:?} leads out of the store"
         );
-        let (data, len) = match self.store.as_ref().context("it is not a Zarr store")? {
-            Store::Memory(files) => match files.get(name) {
-                Some(bytes) => (MemberData::Memory(bytes), bytes.len() as u64),
-                None => return Ok(None),
-            },
-            Store::Folder(folder) => match open_member(folder, path) {
-                Ok((file, len)) => (MemberData::File(file, folder.path().join(name)), len),
-                Err(error) if is_absence(&error) => return Ok(None),
-                Err(error) => return Err(self.failed(format!("{name}: {}", reason(&error)))),
-            },
-        };
-        Ok(Some(Member {
-            source: self,
-            name,
-            data,
-            len,
-        }))
+        match self.store.as_ref().context("it is not a Zarr store")? {
+            Store::Memory(files) => {
+                let Some(file) = files.get(name) else {
+                    return Ok(None);
+                };
+                let length = file.len() as u64;
+                let range = span.within(name, length, most)?;
+                let bytes = file[range.start as usize..range.end as usize].to_vec();
+                Ok(Some(Part { bytes, length }))
+            }
+            Store::Folder(folder) => {
+                let (file, length) = match open_member(folder, path) {
+                    Ok(opened) => opened,
+                    Err(error) if is_absence(&error) => return Ok(None),
+                    Err(error) => return Err(self.failed(format!("{name}: {}", reason(&error)))),
+                };
+                let range = span.within(name, length, most)?;
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                let read = || {
+                    fault::point(Kind::Read, &folder.path().join(path))?;
+                    system::read_exact_at(&file, &mut bytes, range.start)
+                };
+                let read = self.traffic.count((range.end - range.start) as usize, read);
+                read.map_err(|error| {
+                    self.failed(format!("{name}: reading stopped: {}", reason(&error)))
+                })?;
+                Ok(Some(Part { bytes, length }))
+            }
+            Store::Remote(remote) => {
+                let read = || Ok(remote.read(name, span, most));
+                let read = self.traffic.count(0, read).map_err(plain)?;
+                let part = read.map_err(|error| self.failed(format!("{name}: {error:#}")))?;
+                let bytes = part.as_ref().map_or(0, |part| part.bytes.len());
+                self.traffic
+                    .bytes
+                    .fetch_add(bytes as u64, Ordering::Relaxed);
+                Ok(part)
+            }
+        }
+    }
+
+    /// How many parts of a store are best read at the same time, beside what threads do with them: 1 unless each read waits for
+    /// a server.
+    pub fn reads_at_once(&self) -> usize {
+        match &self.store {
+            Some(Store::Remote(_)) => remote::READS,
+            _ => 1,
+        }
+    }
+
+    /// Runs work that reads in parallel, on as many threads as `reads_at_once` needs.
+    pub fn in_parallel<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.store {
+            Some(Store::Remote(remote)) => remote.in_parallel(work),
+            _ => work(),
+        }
     }
 
     /// Records that a read failed, and returns the error.
@@ -243,17 +285,20 @@ impl Source {
         anyhow!(failure)
     }
 
-    /// Bytes on the disk: those of the file, or of all files of a store.
-    pub fn stored_bytes(&self) -> u64 {
-        let Some(Store::Folder(folder)) = &self.store else {
-            return self.len;
+    /// Bytes on the disk: those of the file, or of all files of a store; `None` for a store on a server, which would have to be
+    /// asked for each.
+    pub fn stored_bytes(&self) -> Option<u64> {
+        let folder = match &self.store {
+            Some(Store::Folder(folder)) => folder,
+            Some(Store::Remote(_)) => return None,
+            _ => return Some(self.len),
         };
         let entries = WalkDir::new(folder.path()).into_iter().flatten();
         let files = entries.filter(|entry| entry.file_type().is_file());
-        files
+        let lengths = files
             .filter_map(|file| file.metadata().ok())
-            .map(|about| about.len())
-            .sum()
+            .map(|about| about.len());
+        Some(lengths.sum())
     }
 
     /// The source of an open file.
@@ -558,66 +603,25 @@ impl Source {
     }
 }
 
-impl Member<'_> {
-    /// Bytes of the file.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether it is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Fills `buffer` from `offset` on.
+impl Span {
+    /// The bytes of a file of this length, `most` at most.
     ///
     /// # Errors
-    /// A file that ends earlier, and one that cannot be read.
-    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let end = offset.checked_add(buffer.len() as u64);
+    /// More bytes, and those that the file does not have.
+    fn within(self, name: &str, length: u64, most: u64) -> Result<Range<u64>> {
+        let range = match self {
+            Span::All => 0..length,
+            Span::Bytes(range) => range,
+            Span::Last(bytes) => length.saturating_sub(bytes)..length,
+        };
         ensure!(
-            end.is_some_and(|end| end <= self.len),
-            "{} is truncated at byte {} of {}",
-            self.name,
-            self.len,
-            end.unwrap_or(u64::MAX)
+            range.end <= length,
+            "{name} is truncated at byte {length} of {}",
+            range.end
         );
-        match &self.data {
-            MemberData::Memory(bytes) => {
-                let start = offset as usize;
-                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
-                Ok(())
-            }
-            MemberData::File(file, path) => {
-                let bytes = buffer.len();
-                let read = || {
-                    fault::point(Kind::Read, path)?;
-                    system::read_exact_at(file, buffer, offset)
-                };
-                let read = self.source.traffic.count(bytes, read);
-                read.map_err(|error| {
-                    let (name, why) = (self.name, reason(&error));
-                    self.source
-                        .failed(format!("{name}: reading stopped: {why}"))
-                })
-            }
-        }
-    }
-
-    /// All bytes, if they are not more than `most`.
-    ///
-    /// # Errors
-    /// A longer file, and one that cannot be read.
-    pub fn read_all(&self, most: u64) -> Result<Vec<u8>> {
-        ensure!(
-            self.len <= most,
-            "{} has {} bytes, more than {most}",
-            self.name,
-            self.len
-        );
-        let mut bytes = vec![0; self.len as usize];
-        self.read_at(&mut bytes, 0)?;
-        Ok(bytes)
+        let bytes = range.end.saturating_sub(range.start);
+        ensure!(bytes <= most, "{name} has {bytes} bytes, more than {most}");
+        Ok(range)
     }
 }
 

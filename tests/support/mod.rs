@@ -13,6 +13,8 @@ pub mod png;
 pub mod png_encode;
 pub mod png_gpu_decode;
 pub mod schema;
+#[cfg(feature = "remote")]
+pub mod server;
 pub mod shell;
 pub mod stacks;
 pub mod stopped;

@@ -106,7 +106,7 @@ fn file_box(out: &mut String, file: &File) {
             escaped(&about.type_text()),
             about.shape.pixels(),
             about.pages,
-            about.bytes,
+            about.bytes.map_or(String::new(), |bytes| bytes.to_string()),
             survey.min,
             survey.max,
             survey.mean,
@@ -140,12 +140,15 @@ fn file_box(out: &mut String, file: &File) {
     match &file.image {
         Ok(entry) => {
             let Entry { about, survey, .. } = &**entry;
+            let share = about.share_of_samples().map_or(String::new(), |share| {
+                let percent = short(share * 100.0);
+                format!(", the file has {percent} % of the bytes of its samples")
+            });
             let _ = write!(
                 out,
-                "<div class=\"facts\">{}</div><div class=\"facts\">mean {}, the file has {} % of the bytes of its samples</div>",
+                "<div class=\"facts\">{}</div><div class=\"facts\">mean {}{share}</div>",
                 escaped(&about.facts()),
-                short(survey.mean),
-                short(about.share_of_samples() * 100.0)
+                short(survey.mean)
             );
         }
         Err(error) => error_text(out, "div", error),

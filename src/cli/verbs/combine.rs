@@ -17,6 +17,7 @@ use crate::ops::combine::Combine;
 use crate::os::name::{Shown, in_shell};
 use crate::os::outcome::{Outcome, usage};
 use crate::os::system::ends_with_separator;
+use crate::os::url;
 use crate::os::{Source, StoreRun, console, is_folder_of_files};
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
@@ -96,6 +97,7 @@ fn check(files: &ChannelFiles, inputs: &[PathBuf], output: &Path, reading: &Read
         "combine makes a single file, but {} is a folder: name a file",
         output.shown()
     );
+    url::check_output(output)?;
     let read: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     output_paths::keep_off("the combined image", output, &[], &read)
 }

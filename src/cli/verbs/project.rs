@@ -20,6 +20,7 @@ use crate::ops::project::Project;
 use crate::os::name::{Shown, in_shell};
 use crate::os::outcome::{Outcome, usage};
 use crate::os::system::ends_with_separator;
+use crate::os::url;
 use crate::os::{StoreRun, Target, is_folder_of_files, make_folder, parent};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -221,6 +222,7 @@ fn destination(
         op.how.name(),
         in_shell(output)
     );
+    url::check_output(output)?;
     if is_folder_of_files(output) || ends_with_separator(output) {
         bail!(
             "a projection is a single image, but {} is a folder: name a file",

@@ -1,15 +1,16 @@
 //! Decodes the planes of an array, chunk by chunk.
 
 use super::array::{Array, product};
-use super::codecs::{self, Sharding};
+use super::codecs;
 use super::multiscales::Multiscales;
 use super::node::Node;
+use super::shard_index::{Indexes, ShardIndex};
 use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::format::{BlockSink, Decoder, PageSurvey, RowSink};
 use crate::formats::raw::SampleEncoding;
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Ome, Own};
 use crate::image::{Image, Region, Shape};
-use crate::os::{Source, limits};
+use crate::os::{Part, Source, Span, limits};
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ pub struct ZarrDecoder<'a> {
     page: usize,
     /// The decoded chunks that the next pages may need, if chunks have samples of several.
     kept: Mutex<Kept>,
+    indexes: Indexes,
 }
 
 /// An array and its metadata.
@@ -108,6 +110,7 @@ impl<'a> ZarrDecoder<'a> {
             level: 0,
             page: 0,
             kept: Mutex::default(),
+            indexes: Indexes::default(),
         })
     }
 
@@ -155,14 +158,13 @@ impl<'a> ZarrDecoder<'a> {
             bands.push((unit, band));
             rest = after;
         }
-        let decoded = bands
-            .into_par_iter()
-            .map(|(unit, band)| self.decode_band(unit, rows.samples(unit), columns, band, policy));
+        let decode =
+            |(unit, band)| self.decode_band(unit, rows.samples(unit), columns, band, policy);
+        let decoded: Vec<Result<()>> = self
+            .source
+            .in_parallel(|| bands.into_par_iter().map(decode).collect());
         // Of several errors the one of the first band, whatever the order of the threads.
-        decoded
-            .collect::<Vec<Result<()>>>()
-            .into_iter()
-            .collect::<Result<()>>()?;
+        decoded.into_iter().collect::<Result<()>>()?;
         Ok(Image::new(shape, samples))
     }
 
@@ -298,21 +300,23 @@ impl<'a> ZarrDecoder<'a> {
             .map(|(at, count)| at / count)
             .collect();
         let key = array.key(&chunk);
-        let Some(member) = self.source.member(&key)? else {
-            return Ok(None);
-        };
         let size = array.unit_bytes();
         // Codecs add little to data that cannot be compressed.
         let most = size.saturating_mul(2).saturating_add(1 << 20);
-        let (bytes, codecs) = match &array.pipeline.sharding {
-            None => (member.read_all(most)?, &array.pipeline.codecs),
+        let (span, codecs) = match &array.pipeline.sharding {
+            None => (Span::All, &array.pipeline.codecs),
             Some(sharding) => {
                 let inner = unit.iter().zip(&in_chunk);
-                let index = inner.fold(0, |index, (at, count)| index * count + at % count);
+                let place = inner.fold(0, |place, (at, count)| place * count + at % count);
                 let count = product(&in_chunk).context("internal error: too many chunks")?;
-                let entry = IndexEntry { index, count };
-                let range = entry.read(sharding, &member).with_context(|| key.clone())?;
-                let Some(range) = range else {
+                let index = self.indexes.get(&key, || {
+                    ShardIndex::read(self.source, &key, sharding, count)
+                })?;
+                let Some(index) = index else {
+                    return Ok(None);
+                };
+                let entry = index.entry(place).with_context(|| key.clone())?;
+                let Some(range) = entry else {
                     return Ok(None);
                 };
                 let length = range.end - range.start;
@@ -320,54 +324,16 @@ impl<'a> ZarrDecoder<'a> {
                     length <= most,
                     "{key}: a chunk of {length} bytes is too long"
                 );
-                let mut bytes = vec![0; length as usize];
-                member.read_at(&mut bytes, range.start)?;
-                (bytes, &sharding.inner.codecs)
+                (Span::Bytes(range), &sharding.inner.codecs)
             }
+        };
+        let Some(Part { bytes, .. }) = self.source.member(&key, span, most)? else {
+            return Ok(None);
         };
         let decoded = codecs::decode(codecs, bytes, size as usize);
         decoded
             .with_context(|| format!("the chunk {key}"))
             .map(Some)
-    }
-}
-
-/// The entry of an inner chunk in the index of a shard.
-struct IndexEntry {
-    index: u64,
-    count: u64,
-}
-
-impl IndexEntry {
-    /// The bytes of the inner chunk; `None` if it is not stored (Zarr v3, sharding-indexed 1.0).
-    fn read(&self, sharding: &Sharding, shard: &crate::os::Member) -> Result<Option<Range<u64>>> {
-        let checksum = if sharding.has_checksum { 4 } else { 0 };
-        let length = self.count * 16 + checksum;
-        let start = if sharding.is_at_end {
-            let start = shard.len().checked_sub(length);
-            start.context("the shard is too short for its index")?
-        } else {
-            0
-        };
-        ensure!(
-            length <= shard.len(),
-            "the shard is too short for its index"
-        );
-        let mut bytes = vec![0; length as usize];
-        shard.read_at(&mut bytes, start)?;
-        let numbers = codecs::decode_index(sharding, bytes)?;
-        let entry = numbers.get(2 * self.index as usize..2 * self.index as usize + 2);
-        match entry.context("internal error: no entry in the index")? {
-            [u64::MAX, u64::MAX] => Ok(None),
-            [offset, length] => {
-                let end = offset
-                    .checked_add(*length)
-                    .filter(|&end| end <= shard.len());
-                let end = end.context("an entry of its index leads out of the shard")?;
-                Ok(Some(*offset..end))
-            }
-            _ => bail!("internal error: an entry of two numbers"),
-        }
     }
 }
 
@@ -466,18 +432,16 @@ impl Decoder for ZarrDecoder<'_> {
     /// What is in memory beside the page counts as metadata: the chunks that threads decode, and those that are kept.
     fn survey(&self, _page: usize) -> Result<PageSurvey> {
         let shape = self.level().shape;
-        let (height, width) = self.unit_sides();
-        let across = shape.width.div_ceil(width) as u64;
-        let units = across.saturating_mul(shape.height.div_ceil(height) as u64);
-        let threads = rayon::current_num_threads() as u64;
-        let units = units.min(across.saturating_mul(threads));
-        // Each is in memory encoded and decoded.
-        let decoded = units
-            .saturating_mul(self.array().unit_bytes())
-            .saturating_mul(2);
+        let Shape { width, height, .. } = shape;
+        let whole = Region {
+            left: 0,
+            top: 0,
+            width,
+            height,
+        };
         Ok(PageSurvey {
             shape,
-            metadata_bytes: decoded.saturating_add(self.kept_bytes()),
+            metadata_bytes: self.chunk_memory(&whole),
         })
     }
 
@@ -510,7 +474,7 @@ impl Decoder for ZarrDecoder<'_> {
     }
 
     fn blocks(&self, sink: &BlockSink) -> Result<()> {
-        let bands: Vec<Region> = self.bands(1).collect();
+        let bands: Vec<Region> = self.bands(1, 1).collect();
         let policy = ErrorPolicy::new(false);
         let blocks = bands.into_par_iter();
         blocks.try_for_each(|band| sink(self.decode_region(&band, &policy)?))
@@ -522,7 +486,9 @@ impl Decoder for ZarrDecoder<'_> {
 
     fn rows(&self, _serially: bool, sink: &mut RowSink) -> Result<()> {
         let policy = ErrorPolicy::new(false);
-        for band in self.bands(BAND) {
+        let across = self.level().shape.width.div_ceil(self.unit_sides().1);
+        let rows_of_units = self.source.reads_at_once().div_ceil(across);
+        for band in self.bands(BAND, rows_of_units) {
             sink(self.decode_region(&band, &policy)?.samples().as_bytes())?;
         }
         Ok(())
@@ -535,17 +501,13 @@ impl Decoder for ZarrDecoder<'_> {
     fn region_parts(&self, region: &Region) -> String {
         let shape = self.level().shape;
         let (height, width) = self.unit_sides();
-        let count = |start: usize, length: usize, unit: usize| {
-            (start + length).div_ceil(unit) - start / unit
-        };
-        let rows = count(region.top, region.height, height);
-        let columns = count(region.left, region.width, width);
+        let [rows, columns] = self.units_of(region);
         let all = shape.height.div_ceil(height) * shape.width.div_ceil(width);
         format!("{} of {all} chunks", rows * columns)
     }
 
-    fn region_memory(&self, page: usize, _region: &Region) -> Result<u64> {
-        Ok(self.survey(page)?.metadata_bytes)
+    fn region_memory(&self, _page: usize, region: &Region) -> Result<u64> {
+        Ok(self.chunk_memory(region))
     }
 
     fn region(&self, region: &Region) -> Result<Image> {
@@ -565,12 +527,36 @@ impl Decoder for ZarrDecoder<'_> {
 }
 
 impl ZarrDecoder<'_> {
-    /// The page in bands of whole rows of chunks, each of at least so many bytes where there are enough.
-    fn bands(&self, bytes: usize) -> impl Iterator<Item = Region> + use<> {
+    /// The rows and columns of chunks that have samples of a region.
+    fn units_of(&self, region: &Region) -> [usize; 2] {
+        let (height, width) = self.unit_sides();
+        let count = |start: usize, length: usize, unit: usize| {
+            (start + length).div_ceil(unit) - start / unit
+        };
+        [
+            count(region.top, region.height, height),
+            count(region.left, region.width, width),
+        ]
+    }
+
+    /// Bytes that are in memory beside a region while it is decoded: the chunks of some rows, encoded and decoded, and those
+    /// that are kept.
+    fn chunk_memory(&self, region: &Region) -> u64 {
+        let [rows, columns] = self.units_of(region).map(|count| count as u64);
+        let threads = rayon::current_num_threads().max(self.source.reads_at_once()) as u64;
+        let units = columns.saturating_mul(rows.min(threads));
+        let decoded = units
+            .saturating_mul(self.array().unit_bytes())
+            .saturating_mul(2);
+        decoded.saturating_add(self.kept_bytes())
+    }
+
+    /// The page in bands of whole rows of chunks, each of at least so many bytes and so many of these rows where there are enough.
+    fn bands(&self, bytes: usize, rows_of_units: usize) -> impl Iterator<Item = Region> + use<> {
         let Shape { width, height, .. } = self.level().shape;
         let unit = self.unit_sides().0;
         let row = self.level().shape.row() * self.level().shape.depth.bytes();
-        let units = bytes.div_ceil(unit.saturating_mul(row)).max(1);
+        let units = bytes.div_ceil(unit.saturating_mul(row)).max(rows_of_units);
         let rows = unit.saturating_mul(units).min(height);
         (0..height).step_by(rows).map(move |top| Region {
             left: 0,

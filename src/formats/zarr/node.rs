@@ -1,7 +1,7 @@
 //! The nodes of a store: groups and arrays, each in a folder with its description.
 
 use super::json::{self, Object};
-use crate::os::Source;
+use crate::os::{Part, Source, Span};
 use anyhow::{Context, Result, bail, ensure};
 
 /// The most bytes of a description.
@@ -81,11 +81,11 @@ impl Node {
 /// A JSON document in the folder `path`; `None` if it does not exist.
 fn document(source: &Source, path: &str, name: &str) -> Result<Option<Object>> {
     let name = join(path, name);
-    let Some(member) = source.member(&name)? else {
+    let member = source.member(&name, Span::All, MOST);
+    let Some(Part { bytes, .. }) = member.context("its description")? else {
         return Ok(None);
     };
-    let text = member.read_all(MOST).context("its description")?;
-    json::object(&text, &name).map(Some)
+    json::object(&bytes, &name).map(Some)
 }
 
 /// The name of a file in the folder `path`.

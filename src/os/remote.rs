@@ -1,0 +1,414 @@
+//! Zarr stores on servers, which the crate `object_store` reads: http, https and s3. Its requests run on one thread of tokio, and
+//! the threads that make them wait.
+//!
+//! A server may be hostile: no answer is longer in memory than what was asked for, an error's text is cut, and each request has a
+//! time-out and a limit on retries.
+
+mod guard;
+
+use super::base64::base64;
+use super::store::{DESCRIPTIONS, Part, Span};
+use super::url::{Url, percent_decoded};
+use crate::os::interrupt::NO_THREAD;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use futures_util::StreamExt;
+use guard::{Guard, Refusal};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::client::{HttpError, HttpErrorKind};
+use object_store::http::HttpBuilder;
+use object_store::path::Path as Location;
+use object_store::{
+    BackoffConfig, ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectStore,
+    RetryConfig,
+};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::collections::HashMap;
+use std::env;
+use std::error::Error;
+use std::io;
+use std::sync::LazyLock;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// The parts of a store that are best read at the same time: what hides the time to a server on another continent, and what a
+/// small server stands.
+pub const READS: usize = 16;
+
+/// The most bytes of the file that describes a store.
+const MOST_DESCRIPTION: u64 = 16 << 20;
+
+/// How often a request is tried again.
+const RETRIES: usize = 5;
+
+/// The seconds without a byte after which a request is tried again, unless the environment has another number.
+const PATIENCE: u64 = 30;
+
+/// The variable with that number.
+const PATIENCE_VARIABLE: &str = "GPUIMG_REMOTE_TIMEOUT";
+
+/// How often that time a whole request may take, and all that is tried for one.
+const SLOWEST: u32 = 10;
+
+/// The variables that give credentials, or say that none are needed.
+const CREDENTIALS: [&str; 6] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SKIP_SIGNATURE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+];
+
+/// The thread that sends requests and receives answers.
+static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1).thread_name("requests");
+    builder.enable_all().build()
+});
+
+/// The threads that wait for parts of stores, and decode them.
+static POOL: LazyLock<Result<ThreadPool, String>> = LazyLock::new(|| {
+    let threads = READS.max(rayon::current_num_threads());
+    let pool = ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().map_err(|_| NO_THREAD.into())
+});
+
+/// A store on a server.
+#[derive(Debug)]
+pub struct Remote {
+    store: Box<dyn ObjectStore>,
+    /// Whether it is a bucket of S3.
+    is_bucket: bool,
+    /// What is before the names of its files, with a slash at its end, or nothing.
+    prefix: String,
+    /// The files that were read when it was opened, or were not there.
+    known: HashMap<&'static str, Option<Vec<u8>>>,
+    pool: &'static ThreadPool,
+}
+
+/// Why a file cannot be read.
+enum Failure {
+    /// It does not exist.
+    Absent,
+    /// The server may not give it to us.
+    Denied(anyhow::Error),
+    Other(anyhow::Error),
+}
+
+impl Remote {
+    /// Opens a store by the first file that describes it, and returns this file.
+    ///
+    /// # Errors
+    /// An address that is not one, a server that cannot be reached, and one without such a store.
+    pub fn open(url: &Url) -> Result<(Remote, Vec<u8>)> {
+        ensure!(!url.host.is_empty(), "the address names no server");
+        // Another one is no harm: the provider is that of the whole process.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let is_bucket = url.scheme == "s3://";
+        let (store, prefix) = if is_bucket {
+            (bucket(url)?, format!("{}/", url.path))
+        } else {
+            (server(url)?, String::new())
+        };
+        let mut remote = Remote {
+            store,
+            is_bucket,
+            prefix: if url.path.is_empty() {
+                String::new()
+            } else {
+                prefix
+            },
+            known: HashMap::new(),
+            pool: POOL.as_ref().map_err(|error| anyhow!("{error}"))?,
+        };
+        let mut denied = None;
+        for name in DESCRIPTIONS {
+            match remote.get(name, &Span::All, MOST_DESCRIPTION) {
+                Ok(Part { bytes, .. }) => {
+                    remote.known.insert(name, Some(bytes.clone()));
+                    return Ok((remote, bytes));
+                }
+                Err(Failure::Absent) => {}
+                // S3 denies what is not there to those who may not list the bucket.
+                Err(Failure::Denied(error)) => {
+                    denied.get_or_insert(error.context(name));
+                }
+                Err(Failure::Other(error)) => return Err(error.context(name)),
+            }
+            remote.known.insert(name, None);
+        }
+        match denied {
+            Some(error) => Err(error),
+            None => bail!(
+                "it has none of {}, so it is not a Zarr store (only OME-Zarr is read from an address: download other files)",
+                DESCRIPTIONS.join(", ")
+            ),
+        }
+    }
+
+    /// Reads a part of a file, of `most` bytes at most; `None` if the file does not exist.
+    ///
+    /// # Errors
+    /// A longer part, and one that cannot be read.
+    pub fn read(&self, name: &str, span: Span, most: u64) -> Result<Option<Part>> {
+        if let Some(known) = self.known.get(name).filter(|_| span == Span::All) {
+            return Ok(known.clone().map(|bytes| Part {
+                length: bytes.len() as u64,
+                bytes,
+            }));
+        }
+        match self.get(name, &span, most) {
+            Ok(part) => Ok(Some(part)),
+            Err(Failure::Absent) => Ok(None),
+            Err(Failure::Denied(error) | Failure::Other(error)) => Err(error),
+        }
+    }
+
+    /// Runs work on enough threads to have `READS` requests under way.
+    pub fn in_parallel<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.pool.install(work)
+    }
+
+    fn get(&self, name: &str, span: &Span, most: u64) -> Result<Part, Failure> {
+        let location = Location::parse(format!("{}{name}", self.prefix));
+        let location = location.context("its name cannot be one of an object");
+        let location = location.map_err(Failure::Other)?;
+        let runtime = RUNTIME
+            .as_ref()
+            .map_err(|_| Failure::Other(anyhow!(NO_THREAD)))?;
+        runtime.block_on(async {
+            let mut attempt = 0;
+            loop {
+                match self.get_once(&location, span, most).await {
+                    // Without a tag of the content, the crate cannot go on with a body that broke off.
+                    Err(Broken::Off(_)) if attempt < RETRIES => attempt += 1,
+                    Err(Broken::Off(error) | Broken::Down(error)) => {
+                        return Err(self.failure(&error));
+                    }
+                    Err(Broken::Wrong(error)) => return Err(Failure::Other(error)),
+                    Ok(part) => return Ok(part),
+                }
+            }
+        })
+    }
+
+    async fn get_once(&self, location: &Location, span: &Span, most: u64) -> Result<Part, Broken> {
+        let range = match span {
+            Span::All => None,
+            Span::Bytes(range) => Some(GetRange::Bounded(range.clone())),
+            Span::Last(bytes) => Some(GetRange::Suffix(*bytes)),
+        };
+        let options = GetOptions {
+            range,
+            ..GetOptions::default()
+        };
+        let answer = self.store.get_opts(location, options).await;
+        let answer = answer.map_err(Broken::Down)?;
+        let length = answer.meta.size;
+        let expected = answer.range.end.saturating_sub(answer.range.start);
+        if expected > most {
+            let error = anyhow!("it has {expected} bytes, more than {most}");
+            return Err(Broken::Wrong(error));
+        }
+        let has_tag = answer.meta.e_tag.is_some();
+        let mut stream = answer.into_stream();
+        // Not as long as the server says before it has sent so much.
+        let mut bytes = Vec::new();
+        while let Some(next) = stream.next().await {
+            let next = next.map_err(if has_tag { Broken::Down } else { Broken::Off })?;
+            bytes.extend_from_slice(&next);
+            if bytes.len() as u64 > expected {
+                break;
+            }
+        }
+        if bytes.len() as u64 != expected {
+            let error = anyhow!("the server sent {} bytes of {expected}", bytes.len());
+            return Err(Broken::Wrong(error));
+        }
+        Ok(Part { bytes, length })
+    }
+
+    /// What an error means, and what to do. The crate's own text has the address with its secrets.
+    fn failure(&self, error: &object_store::Error) -> Failure {
+        let mut source: Option<&(dyn Error + 'static)> = Some(error);
+        let (mut http, mut refusal, mut last) = (None, None, None);
+        while let Some(error) = source {
+            http = http.or(error.downcast_ref::<HttpError>());
+            refusal = refusal.or(error.downcast_ref::<Refusal>());
+            last = Some(error);
+            source = error.source();
+        }
+        if let Some(refusal) = refusal {
+            return self.refused(refusal);
+        }
+        let cause = last.map(ToString::to_string).unwrap_or_default();
+        let retried = format!("after {RETRIES} retries");
+        Failure::Other(match http.map(HttpError::kind) {
+            _ if matches!(error, object_store::Error::NotSupported { .. }) => anyhow!(
+                "the server does not send parts of files, which chunks in shards need (it ignores the header Range): download the store"
+            ),
+            Some(HttpErrorKind::Connect | HttpErrorKind::Timeout)
+                if self.is_bucket && !has_credentials() =>
+            {
+                anyhow!(
+                    "there are no credentials in the environment, and no service of the machine gives any: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket"
+                )
+            }
+            Some(HttpErrorKind::Timeout) => anyhow!(
+                "the server sends nothing for {} s, {retried}: check the network, or wait longer with {PATIENCE_VARIABLE}=SECONDS",
+                patience().as_secs()
+            ),
+            _ if cause.contains("certificate") => anyhow!(
+                "the server's certificate is refused ({cause}): check the name of the server; SSL_CERT_FILE=FILE names further authorities"
+            ),
+            Some(HttpErrorKind::Connect) => anyhow!(
+                "cannot connect to the server ({cause}), {retried}: check its name and the network"
+            ),
+            Some(HttpErrorKind::Interrupted | HttpErrorKind::Request) => {
+                anyhow!("the server broke off its answer ({cause}), {retried}: try again later")
+            }
+            _ => anyhow!("{cause}"),
+        })
+    }
+
+    /// The meaning of an answer that is an error.
+    fn refused(&self, refusal: &Refusal) -> Failure {
+        let Refusal { status, code } = refusal;
+        let denied = match self.is_bucket {
+            true if !has_credentials() => {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket"
+            }
+            true => "check the rights of these credentials",
+            false => "check the user and the signature in the address",
+        };
+        Failure::Other(match status {
+            404 if code == "NoSuchBucket" => {
+                anyhow!("there is no such bucket: check its name, AWS_REGION and AWS_ENDPOINT_URL")
+            }
+            404 | 405 | 410 => return Failure::Absent,
+            401 | 403 => return Failure::Denied(anyhow!("access denied ({refusal}): {denied}")),
+            300..400 if self.is_bucket => {
+                anyhow!("the bucket is in another region ({refusal}): set AWS_REGION")
+            }
+            400 if self.is_bucket => {
+                anyhow!(
+                    "the server refuses the request ({refusal}): check AWS_REGION and the credentials"
+                )
+            }
+            300..400 => anyhow!("the server sends us elsewhere ({refusal}), but not to an address"),
+            408 | 429 | 500.. => {
+                anyhow!("the server failed ({refusal}), after {RETRIES} retries: try again later")
+            }
+            _ => anyhow!("the server refuses the request ({refusal})"),
+        })
+    }
+}
+
+/// How reading failed.
+enum Broken {
+    /// The body broke off, and may be asked for again.
+    Off(object_store::Error),
+    /// The crate has given up.
+    Down(object_store::Error),
+    /// The answer is not what was asked for.
+    Wrong(anyhow::Error),
+}
+
+fn has_credentials() -> bool {
+    CREDENTIALS.iter().any(|name| env::var_os(name).is_some())
+}
+
+/// The time without a byte after which a request is tried again.
+fn patience() -> Duration {
+    let seconds = env::var(PATIENCE_VARIABLE).ok();
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.filter(|&seconds| seconds > 0).unwrap_or(PATIENCE))
+}
+
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            max_backoff: Duration::from_secs(5),
+            ..BackoffConfig::default()
+        },
+        max_retries: RETRIES,
+        retry_timeout: patience() * SLOWEST,
+    }
+}
+
+/// The server of an address. The names of files are added to the address as it is, with its query.
+fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
+    let Url {
+        scheme,
+        user,
+        host,
+        path,
+        query,
+    } = url;
+    let mut authorization = None;
+    if let Some(user) = user {
+        let basic = format!("Basic {}", base64(&percent_decoded(user)));
+        let mut value = HeaderValue::from_str(&basic).context("its user and password")?;
+        value.set_sensitive(true);
+        authorization = Some(value);
+    }
+    let query = query.map_or(String::new(), |query| format!("?{query}"));
+    let options = ClientOptions::new()
+        .with_allow_http(*scheme == "http://")
+        .with_read_timeout(patience())
+        .with_timeout(patience() * SLOWEST);
+    let builder = HttpBuilder::new()
+        .with_url(format!("{scheme}{host}/{path}{query}"))
+        .with_client_options(options)
+        .with_retry(retries())
+        .with_http_connector(Guard { authorization });
+    // The error would have the address.
+    let store = builder
+        .build()
+        .map_err(|_| anyhow!("the address is not valid"))?;
+    Ok(Box::new(store))
+}
+
+/// The bucket of an address, with what the environment says about its server and the credentials.
+fn bucket(url: &Url) -> Result<Box<dyn ObjectStore>> {
+    ensure!(
+        url.user.is_none() && url.query.is_none(),
+        "an address of S3 has no user and no query: credentials are in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    );
+    let mut builder = AmazonS3Builder::from_env()
+        .with_bucket_name(url.host)
+        .with_retry(retries())
+        .with_http_connector(Guard {
+            authorization: None,
+        });
+    let mut unless_set = |variable: &str, key: ClientConfigKey, value: String| {
+        if env::var_os(variable).is_none() {
+            let key = AmazonS3ConfigKey::Client(key);
+            builder = std::mem::take(&mut builder).with_config(key, value);
+        }
+    };
+    let seconds = |time: Duration| format!("{} seconds", time.as_secs());
+    unless_set(
+        "AWS_READ_TIMEOUT",
+        ClientConfigKey::ReadTimeout,
+        seconds(patience()),
+    );
+    unless_set(
+        "AWS_TIMEOUT",
+        ClientConfigKey::Timeout,
+        seconds(patience() * SLOWEST),
+    );
+    let endpoints = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+    let endpoint = endpoints.iter().find_map(|name| env::var(name).ok());
+    if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        // Who names such a server has decided.
+        unless_set("AWS_ALLOW_HTTP", ClientConfigKey::AllowHttp, "true".into());
+    }
+    let store = builder.build();
+    let store = store.map_err(|error| match error.source() {
+        // It names a variable, and no value of one.
+        Some(source) => anyhow!("the settings of S3 in the environment: {source}"),
+        None => anyhow!("the settings of S3 in the environment are not valid"),
+    })?;
+    Ok(Box::new(store))
+}

@@ -1,0 +1,217 @@
+//! Addresses of stores on a server: `https://host/image.zarr`, `http://…` and `s3://bucket/key.zarr`. Whatever in them can be a
+//! secret, a user with a password and a query with a signature, is left out of messages.
+
+use super::system;
+use crate::os::name::Shown;
+use anyhow::{Result, ensure};
+use std::borrow::Cow;
+use std::path::Path;
+
+/// The schemes of the addresses that are read.
+const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
+
+/// What replaces a secret.
+const HIDDEN: &str = "***";
+
+/// The parts of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Url<'a> {
+    /// The scheme with its `://`.
+    pub scheme: &'static str,
+    /// `user:password`, percent-encoded.
+    pub user: Option<&'a str>,
+    /// The host with its port, or the bucket.
+    pub host: &'a str,
+    /// What follows, without slashes at its ends.
+    pub path: &'a str,
+    /// What follows the first question mark.
+    pub query: Option<&'a str>,
+}
+
+impl<'a> Url<'a> {
+    /// The address that a path is; `None` for the path of a file.
+    pub fn parse(path: &'a Path) -> Option<Url<'a>> {
+        Url::from_text(path.to_str()?)
+    }
+
+    fn from_text(text: &'a str) -> Option<Url<'a>> {
+        let scheme = SCHEMES.into_iter().find(|scheme| {
+            let start = text.get(..scheme.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })?;
+        let rest = &text[scheme.len()..];
+        // A fragment is for browsers alone.
+        let rest = rest.split('#').next().unwrap_or(rest);
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, Some(query)),
+            None => (rest, None),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        Some(Url {
+            scheme,
+            user,
+            host,
+            path: path.trim_matches('/'),
+            query,
+        })
+    }
+
+    /// The last name in the path, or the host.
+    pub fn name(&self) -> &'a str {
+        match self.path.rsplit('/').next() {
+            None | Some("") => self.host,
+            Some(name) => name,
+        }
+    }
+}
+
+/// Refuses an address as an output.
+///
+/// # Errors
+/// Says what to do instead.
+pub fn check_output(path: &Path) -> Result<()> {
+    ensure!(
+        !is_url(path),
+        "cannot write {}: addresses are only read (write a local file and copy it to the server)",
+        path.shown()
+    );
+    Ok(())
+}
+
+/// Whether a path is the address of a store on a server.
+pub fn is_url(path: &Path) -> bool {
+    // Most paths are known by their bytes to be none.
+    let bytes = system::bytes_of(path.as_os_str());
+    bytes.windows(3).any(|three| three == b"://") && Url::parse(path).is_some()
+}
+
+/// An address without its secrets; `None` for the path of a file.
+pub fn shown(path: &Path) -> Option<String> {
+    let url = Url::parse(path).filter(|_| is_url(path))?;
+    Some(without_secrets(&url, path.to_str()?))
+}
+
+/// A text without the secrets of the addresses in it.
+pub fn redacted(text: &str) -> Cow<'_, str> {
+    if !text.contains("://") {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(mark) = rest.find("://") {
+        let start = rest[..mark]
+            .rfind(|c: char| !c.is_ascii_alphanumeric())
+            .map_or(0, |before| before + 1);
+        // An address in a text ends where words do.
+        let ends = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '<' | '>');
+        let end = rest[mark..].find(ends).map_or(rest.len(), |end| mark + end);
+        shown.push_str(&rest[..start]);
+        let address = &rest[start..end];
+        match Url::from_text(address) {
+            Some(url) => shown.push_str(&without_secrets(&url, address)),
+            None => shown.push_str(address),
+        }
+        rest = &rest[end..];
+    }
+    shown.push_str(rest);
+    shown.into()
+}
+
+fn without_secrets(url: &Url, address: &str) -> String {
+    let Url {
+        scheme,
+        user,
+        host,
+        query,
+        ..
+    } = url;
+    let after = address[scheme.len()..].split(['?', '#']).next();
+    let after = after.unwrap_or_default();
+    let path = after.find('/').map_or("", |slash| &after[slash..]);
+    let user = match user {
+        Some(_) => format!("{HIDDEN}@"),
+        None => String::new(),
+    };
+    // What is not a port may be a password with a slash in it.
+    let has_port = |host: &str| {
+        let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+        host.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let host = if has_port(host) { host } else { HIDDEN };
+    let query = match query {
+        Some(_) => format!("?{HIDDEN}"),
+        None => String::new(),
+    };
+    format!("{scheme}{user}{host}{path}{query}")
+}
+
+/// A text whose percent-encoded bytes are decoded.
+pub fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_addresses() {
+        let url = |text| Url::parse(Path::new(text));
+        let parts = url("https://me:p%40ss@host:80/a/b.zarr/?sig=x&y#z").expect("an address");
+        let expected = Url {
+            scheme: "https://",
+            user: Some("me:p%40ss"),
+            host: "host:80",
+            path: "a/b.zarr",
+            query: Some("sig=x&y"),
+        };
+        assert_eq!(parts, expected);
+        assert_eq!(parts.name(), "b.zarr");
+        assert_eq!(percent_decoded("me:p%40s%s%2"), b"me:p@s%s%2");
+        let bucket = url("S3://bucket").expect("an address");
+        assert_eq!((bucket.host, bucket.path), ("bucket", ""));
+        assert_eq!(bucket.name(), "bucket");
+        let quoted = Path::new("http://u:'p q'@h/a");
+        assert_eq!(shown(quoted).as_deref(), Some("http://***@h/a"));
+        for file in ["a.zarr", "./s3://a", "ftp://a/b", "https:/a", "scan.h5:/a"] {
+            assert!(!is_url(Path::new(file)), "{file}");
+        }
+        assert!(is_url(Path::new("s3://a/b")));
+    }
+
+    #[test]
+    fn secrets_are_left_out() {
+        for (text, shown) in [
+            ("https://host/a.zarr", "https://host/a.zarr"),
+            ("http://u:p@host/a/", "http://***@host/a/"),
+            (
+                "cannot read 'HTTPS://u@h/a?sig=1': no",
+                "cannot read 'https://***@h/a?***': no",
+            ),
+            ("s3://k:s@b/c#d s3://b/c?x", "s3://***@b/c s3://b/c?***"),
+            ("file://u:p@h/a?b", "file://u:p@h/a?b"),
+            ("http://u:p/q@h/a", "http://***/q@h/a"),
+            (
+                "http://[::1]:80/a http://[::1]/",
+                "http://[::1]:80/a http://[::1]/",
+            ),
+            ("a://", "a://"),
+            ("/a?b", "/a?b"),
+        ] {
+            assert_eq!(redacted(text), shown);
+        }
+    }
+}
