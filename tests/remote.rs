@@ -18,7 +18,7 @@ fn addresses_that_are_refused() {
         assert!(stderr.contains(words), "{stderr}");
         assert!(!stderr.contains("secret"), "{stderr}");
     };
-    let local = "addresses are only read";
+    let local = "URLs are only read";
     refused("convert a.pgm s3://bucket/a.zarr", 2, local);
     refused("convert a.pgm https://u:secret@h/a/", 2, local);
     refused("combine a.pgm a.pgm a.pgm http://h/a.zarr?secret", 2, local);
@@ -316,7 +316,7 @@ mod served {
             ),
             (|| Answer::Endless(404, None), ""),
             (
-                || Answer::Endless(400, Some(u64::MAX)),
+                || Answer::Endless(400, Some(1 << 40)),
                 "0/c/0/0/0: the server refuses the request (400)",
             ),
             (

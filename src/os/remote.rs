@@ -101,7 +101,7 @@ impl Remote {
     /// # Errors
     /// An address that is not one, a server that cannot be reached, and one without such a store.
     pub fn open(url: &Url) -> Result<(Remote, Vec<u8>)> {
-        ensure!(!url.host.is_empty(), "the address names no server");
+        ensure!(!url.host.is_empty(), "the URL names no server");
         // Another one is no harm: the provider is that of the whole process.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let is_bucket = url.scheme == "s3://";
@@ -140,7 +140,7 @@ impl Remote {
         match denied {
             Some(error) => Err(error),
             None => bail!(
-                "it has none of {}, so it is not a Zarr store (only OME-Zarr is read from an address: download other files)",
+                "it has none of {}, so it is not a Zarr store (only OME-Zarr is read from a URL: download other files)",
                 DESCRIPTIONS.join(", ")
             ),
         }
@@ -279,7 +279,7 @@ impl Remote {
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket"
             }
             true => "check the rights of these credentials",
-            false => "check the user and the signature in the address",
+            false => "check the user and the signature in the URL",
         };
         Failure::Other(match status {
             404 if code == "NoSuchBucket" => {
@@ -365,7 +365,7 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
     // The error would have the address.
     let store = builder
         .build()
-        .map_err(|_| anyhow!("the address is not valid"))?;
+        .map_err(|_| anyhow!("the URL is not valid"))?;
     Ok(Box::new(store))
 }
 
@@ -373,7 +373,7 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
 fn bucket(url: &Url) -> Result<Box<dyn ObjectStore>> {
     ensure!(
         url.user.is_none() && url.query.is_none(),
-        "an address of S3 has no user and no query: credentials are in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        "a URL of S3 has no user and no query: credentials are in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     );
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(url.host)

@@ -249,6 +249,10 @@ impl Source {
                 Ok(Some(Part { bytes, length }))
             }
             Store::Remote(remote) => {
+                // Not the patience for each of thousands of chunks.
+                if let Some(first) = self.failure() {
+                    bail!(first);
+                }
                 let read = || Ok(remote.read(name, span, most));
                 let read = self.traffic.count(0, read).map_err(plain)?;
                 let part = read.map_err(|error| self.failed(format!("{name}: {error:#}")))?;

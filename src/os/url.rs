@@ -2,8 +2,7 @@
 //! secret, a user with a password and a query with a signature, is left out of messages.
 
 use super::system;
-use crate::os::name::Shown;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -74,12 +73,12 @@ impl<'a> Url<'a> {
 /// # Errors
 /// Says what to do instead.
 pub fn check_output(path: &Path) -> Result<()> {
-    ensure!(
-        !is_url(path),
-        "cannot write {}: addresses are only read (write a local file and copy it to the server)",
-        path.shown()
-    );
-    Ok(())
+    match shown(path) {
+        Some(address) => bail!(
+            "cannot write {address}: URLs are only read (write a local file and copy it to the server)"
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Whether a path is the address of a store on a server.

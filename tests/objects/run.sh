@@ -1,13 +1,20 @@
 #!/bin/bash
-# Stores in a bucket of S3, which a server on this machine pretends to have (moto). The server is installed in a Python environment
-# below target/; says loudly where it cannot be had.
+# The feature `remote`: its tests, and stores in a bucket of S3, which a server on this machine pretends to have (moto). The server is
+# installed in a Python environment below target/; says loudly where it cannot be had.
 #
-#   tests/objects/run.sh [GPUIMG]        a gpuimg that was built with --features remote
+#   tests/objects/run.sh              build with the feature, and run all
+#   tests/objects/run.sh GPUIMG       only the bucket, with a gpuimg that has the feature
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-gpuimg=$(realpath "${1:-target/release/gpuimg}")
+gpuimg=${1:-}
+if [[ -z $gpuimg ]]; then
+    target=target/remote
+    cargo test --release --features remote --target-dir "$target" remote::
+    gpuimg=$target/release/gpuimg
+fi
+gpuimg=$(realpath "$gpuimg")
 environment=target/objects
-if ! { python3 -m venv "$environment" && "$environment/bin/pip" install -q 'moto[server]' boto3; } > /dev/null 2>&1; then
+if ! { python3 -m venv "$environment" && "$environment/bin/pip" install -q boto3 'moto[server]'; } > /dev/null 2>&1; then
     echo "SKIPPED stores in buckets: the server moto cannot be installed" >&2
     exit 0
 fi
