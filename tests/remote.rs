@@ -132,10 +132,10 @@ mod served {
             both("convert STORE a.tif");
             both("convert STORE a.tif --level 2");
             both("convert STORE a.png --page 2");
-            both("crop 20x9+15+14 STORE a.tif --level 1");
+            both("crop 15,14,20x9 STORE a.tif --level 1");
             both("normalize STORE out/");
             both("rotate 90 STORE a.zarr --overwrite");
-            both("preview STORE a.png");
+            both("preview STORE a.png --quiet");
             both("sum STORE");
             both("project mean STORE a.tif");
             both("convert STORE out/ --split --low-memory");
@@ -161,7 +161,7 @@ mod served {
         let crop = |level: usize, store: &str| {
             let url = server.url(store);
             let command =
-                format!("crop 5x5+14+14 {url} a.tif --page 2 --level {level} --overwrite");
+                format!("crop 14,14,5x5 {url} a.tif --page 2 --level {level} --overwrite");
             done(place.path(), &command);
             let paths = paths(&server, store);
             let is_chunk = |path: &&String| !path.ends_with("zarr.json");
@@ -253,7 +253,7 @@ mod served {
             &["the server broke off its answer", "after 5 retries"],
         );
         let whole = serve(&place, |_| Answer::WholeFile);
-        let command = "crop 2x2+0+0 URL a.tif";
+        let command = "crop 0,0,2x2 URL a.tif";
         let command = command.replace("URL", &whole.url("sharded.zarr"));
         let Run { code, stderr, .. } = gpuimg(place.path(), &command);
         assert_eq!(code, 1);

@@ -10,6 +10,7 @@ use super::base64::base64;
 use super::store::{DESCRIPTIONS, Part, Span};
 use super::url::{Url, percent_decoded};
 use crate::os::interrupt::NO_THREAD;
+use crate::os::reason::reason;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use futures_util::StreamExt;
 use guard::{Guard, Refusal};
@@ -241,7 +242,10 @@ impl Remote {
         if let Some(refusal) = refusal {
             return self.refused(refusal);
         }
-        let cause = last.map(ToString::to_string).unwrap_or_default();
+        let cause = match last.and_then(|last| last.downcast_ref::<io::Error>()) {
+            Some(error) => reason(error),
+            None => last.map(ToString::to_string).unwrap_or_default(),
+        };
         let retried = format!("after {RETRIES} retries");
         Failure::Other(match http.map(HttpError::kind) {
             _ if matches!(error, object_store::Error::NotSupported { .. }) => anyhow!(
@@ -261,6 +265,11 @@ impl Remote {
             _ if cause.contains("certificate") => anyhow!(
                 "the server's certificate is refused ({cause}): check the name of the server; SSL_CERT_FILE=FILE names further authorities"
             ),
+            Some(HttpErrorKind::Connect) if cause.contains("corrupt message") => {
+                anyhow!(
+                    "the server sends no encrypted answers ({cause}): check its name, port and scheme"
+                )
+            }
             Some(HttpErrorKind::Connect) => anyhow!(
                 "cannot connect to the server ({cause}), {retried}: check its name and the network"
             ),

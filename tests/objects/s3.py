@@ -4,6 +4,7 @@ message has a key.
   tests/objects/s3.py GPUIMG
 """
 
+import logging
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ def run(folder, *args, **variables):
 
 
 def main():
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -50,7 +52,7 @@ def main():
                 if file.is_file():
                     s3.upload_file(str(file), "images", f"some/place/{file.relative_to(folder)}")
             url = f"s3://images/some/place/{name}"
-            for args in (["convert"], ["convert", "--level", "2"], ["crop", "100x50+200+300"], ["normalize"], ["preview"]):
+            for args in (["convert"], ["convert", "--level", "2"], ["crop", "200,300,100x50"], ["normalize"], ["preview", "--quiet"]):
                 verb, *options = args
                 words = [options.pop(0)] if verb == "crop" else []
                 done(verb, *words, name, "here.tif", *options, "--overwrite")
