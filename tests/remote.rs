@@ -23,7 +23,7 @@ fn addresses_that_are_refused() {
     refused("convert a.pgm https://u:secret@h/a/", 2, local);
     refused("combine a.pgm a.pgm a.pgm http://h/a.zarr?secret", 2, local);
     refused("project mean a.pgm http://h/a.zarr?secret", 2, local);
-    refused("crop http://u:secret@h/a.zarr --no", 2, "'--no'");
+    refused("crop http://u:secret@h/a.zarr --no", 2, "no option --no");
     refused(
         "http://u:secret@h/a.zarr?x=secret",
         2,
@@ -133,21 +133,17 @@ mod served {
             both("convert STORE a.tif --level 2");
             both("convert STORE a.png --page 2");
             both("crop 15,14,20x9 STORE a.tif --level 1");
-            both("normalize STORE out/");
+            both("normalize STORE out/ --quiet");
             both("rotate 90 STORE a.zarr --overwrite");
             both("preview STORE a.png --quiet");
             both("sum STORE");
             both("project mean STORE a.tif");
-            both("convert STORE out/ --split --low-memory");
+            both("convert STORE out/ --split --low-memory --quiet");
         }
         let url = server.url("plain.zarr/");
         let line = done(place.path(), &format!("info {url}"));
-        let facts = "OME-Zarr, 70×50 grey, 16 bits, 3 pages (Z=3), range";
-        let expected = format!("{url}: {}", facts.trim_start_matches("OME-"));
-        assert!(
-            line.starts_with(expected.trim_end_matches(", range")),
-            "{line}"
-        );
+        let facts = "Zarr, 70×50 grey, 16 bits, 3 pages (3 z)";
+        assert_eq!(line, format!("{url}: {facts}\n"));
         let json = done(place.path(), &format!("info --json {url}"));
         assert!(json.contains("\"bytes\":null"), "{json}");
     }
@@ -241,11 +237,7 @@ mod served {
             assert!(requests.len() <= 6, "{code}: {}", requests.len());
         }
         let denied = serve(&place, chunk(|| Answer::Status(403, String::new())));
-        fails(
-            &denied,
-            convert,
-            &["cannot read", "0/c/0/0/0: access denied (403)"],
-        );
+        fails(&denied, convert, &["cannot read", ": access denied (403)"]);
         let half = serve(&place, chunk(|| Answer::Half));
         fails(
             &half,
@@ -309,7 +301,10 @@ mod served {
                 || Answer::Silence,
                 "the server sends nothing for 1 s, after 5 retries",
             ),
-            (|| Answer::Endless(200, None), "0/c/0/0/0: "),
+            (
+                || Answer::Endless(200, None),
+                ": Content-Length Header missing",
+            ),
             (
                 || Answer::Endless(200, Some(1 << 40)),
                 "it has 1099511627776 bytes, more than",
@@ -317,11 +312,11 @@ mod served {
             (|| Answer::Endless(404, None), ""),
             (
                 || Answer::Endless(400, Some(1 << 40)),
-                "0/c/0/0/0: the server refuses the request (400)",
+                ": the server refuses the request (400)",
             ),
             (
                 || Answer::Redirect("/plain.zarr/0/c/0/0/0".into()),
-                "0/c/0/0/0: too many redirects",
+                ": too many redirects",
             ),
         ];
         for (answer, words) in cases {
@@ -395,7 +390,7 @@ mod served {
         let absent = address("none.zarr", "pass%20word");
         for (command, expected) in [
             (format!("normalize {url} out/ -v --report report.jsonl"), 0),
-            (format!("normalize {url} out/ --resume --stats json"), 0),
+            (format!("normalize {url} out/ --resume --stats=json"), 0),
             (
                 format!("normalize {url} {absent} out2/ --report page.html"),
                 1,
@@ -403,10 +398,16 @@ mod served {
             (format!("convert {wrong} b.tif"), 1),
             (format!("convert {url} b.tif --dry-run"), 0),
             (format!("info --json {url}"), 0),
-            (format!("sum {url} --stats table"), 0),
+            (format!("sum {url} --stats"), 0),
             (format!("convert {url} {url} b.tif"), 2),
             (format!("project mean {url} p.tif --report p.jsonl"), 0),
             (format!("normalize {url} {url} {url} c.png"), 2),
+            (format!("normalize {url} c.png --range-from {wrong}"), 1),
+            (format!("project mean {url} p.partial --partial"), 0),
+            (
+                format!("calibrate --dark {url} {url} out3/ --report c.jsonl --stats=json"),
+                0,
+            ),
         ] {
             let Run {
                 code,

@@ -8,6 +8,7 @@ use crate::formats::{Reader, Reading};
 use crate::ops::Operation;
 use crate::os::Sha256;
 use crate::os::name::Shown;
+use crate::os::url;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -66,7 +67,8 @@ impl Lineage {
 impl Lineage {
     /// That of an output that was made of these inputs.
     pub fn of_inputs<'p>(self, paths: impl Iterator<Item = &'p Path>) -> Lineage {
-        let paths: Option<Vec<String>> = paths.map(|path| Some(path.to_str()?.into())).collect();
+        let text = |path: &Path| path.to_str().map(|text| url::redacted(text).into());
+        let paths: Option<Vec<String>> = paths.map(text).collect();
         Lineage {
             // Without one of the names, the command cannot be repeated.
             options: self.options.filter(|_| paths.is_some()),

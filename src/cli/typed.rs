@@ -1,6 +1,7 @@
 //! The command line as `--report` records it: the words on which an output depends, in a form that can be typed again.
 
 use crate::engine::options::TypedCommand;
+use crate::os::url;
 use clap::{ArgMatches, Command};
 use std::ffi::OsStr;
 
@@ -70,7 +71,8 @@ fn options(command: &Command, matches: &ArgMatches) -> Option<Vec<String>> {
             }
             Some(long) => {
                 for value in values {
-                    options.push(format!("--{long}={}", value.to_str()?));
+                    let value = url::redacted(value.to_str()?);
+                    options.push(format!("--{long}={value}"));
                 }
             }
             None => {

@@ -4,7 +4,7 @@
 use super::system;
 use anyhow::{Result, bail};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The schemes of the addresses that are read.
 const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
@@ -92,6 +92,14 @@ pub fn is_url(path: &Path) -> bool {
 pub fn shown(path: &Path) -> Option<String> {
     let url = Url::parse(path).filter(|_| is_url(path))?;
     Some(without_secrets(&url, path.to_str()?))
+}
+
+/// A path to record: that of a file as it is, and an address without its secrets.
+pub fn public(path: &Path) -> Cow<'_, Path> {
+    match shown(path) {
+        Some(address) => PathBuf::from(address).into(),
+        None => path.into(),
+    }
 }
 
 /// A text without the secrets of the addresses in it.
