@@ -6,7 +6,7 @@ use clap::{ArgMatches, Command};
 use std::ffi::OsStr;
 
 /// The identifiers of the options that select files, or change no byte of an output.
-const WITHOUT_EFFECT: [&str; 30] = [
+const WITHOUT_EFFECT: [&str; 31] = [
     "paths",
     "inputs",
     "output",

@@ -157,6 +157,7 @@ fn without_secrets(url: &Url, address: &str) -> String {
 }
 
 /// A text whose percent-encoded bytes are decoded.
+#[cfg(any(feature = "remote", test))]
 pub fn percent_decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
