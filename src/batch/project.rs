@@ -24,6 +24,7 @@ use crate::image::metadata::{Axis, Diagnostics, Metadata};
 use crate::ops::project::{Accumulator, MOST_IMAGES, Project, Projection};
 use crate::os::count::plural;
 use crate::os::outcome::Outcome;
+use crate::os::url;
 use crate::timing::{FileCounts, Report as Times, Timeline};
 use anyhow::{Context, Error, Result, bail, ensure};
 pub use partial::Partial;
@@ -193,7 +194,10 @@ impl Projecting<'_> {
         };
         let images = PartialImages {
             first_index: index_in_set(set.first.index),
-            first_path: std::path::absolute(&set.first.path)?,
+            first_path: match url::shown(&set.first.path) {
+                Some(address) => address.into(),
+                None => std::path::absolute(&set.first.path)?,
+            },
             image_type: set.first.image_type,
             pages: set.pages as u64,
             facts: set.facts,

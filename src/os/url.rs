@@ -4,7 +4,7 @@
 use super::system;
 use anyhow::{Result, bail};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The schemes of the addresses that are read.
 const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
@@ -94,14 +94,6 @@ pub fn shown(path: &Path) -> Option<String> {
     Some(without_secrets(&url, path.to_str()?))
 }
 
-/// A path to record: that of a file as it is, and an address without its secrets.
-pub fn public(path: &Path) -> Cow<'_, Path> {
-    match shown(path) {
-        Some(address) => PathBuf::from(address).into(),
-        None => path.into(),
-    }
-}
-
 /// A text without the secrets of the addresses in it.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     if !text.contains("://") {
@@ -157,7 +149,7 @@ fn without_secrets(url: &Url, address: &str) -> String {
 }
 
 /// A text whose percent-encoded bytes are decoded.
-#[cfg(any(feature = "remote", test))]
+#[cfg(any(test, feature = "remote"))]
 pub fn percent_decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

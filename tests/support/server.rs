@@ -72,9 +72,14 @@ impl Server {
                     };
                     let now = under_way.fetch_add(1, Ordering::SeqCst) + 1;
                     most.fetch_max(now, Ordering::SeqCst);
-                    // Who asks may be gone.
-                    let _ = reply(&stream, root, &request, answer(&request));
+                    let answer = answer(&request);
+                    if let Answer::Late(time) = answer {
+                        thread::sleep(time);
+                    }
+                    // Before the answer, after which another request may come.
                     under_way.fetch_sub(1, Ordering::SeqCst);
+                    // Who asks may be gone.
+                    let _ = reply(&stream, root, &request, answer);
                 });
             }
         });
@@ -133,9 +138,6 @@ fn reply(
     let file = fs::read(root.join(&request.path));
     match answer {
         Answer::File | Answer::Late(_) | Answer::WholeFile => {
-            if let Answer::Late(time) = answer {
-                thread::sleep(time);
-            }
             let Ok(file) = file else {
                 return head(stream, 404, &[("Content-Length", "0")]);
             };

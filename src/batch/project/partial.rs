@@ -14,7 +14,6 @@ use crate::formats::Reading;
 use crate::formats::fits::exposure::Exposures;
 use crate::ops::project::{Accumulator, Project};
 use crate::os::name::Shown;
-use crate::os::url;
 use crate::os::{Passes, Source, Target};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -234,7 +233,7 @@ impl Partial {
                 bytes = known.numbers.numbers()?;
                 Some(Images {
                     kind: known.image_type.record(),
-                    first: escaped(&url::public(&known.first_path)),
+                    first: escaped(&known.first_path),
                     place: known.first_index,
                     count: known.numbers.images() as u64,
                     pages: known.pages,
