@@ -84,7 +84,7 @@ fn a_folder_without_a_journal_is_not_resumed() {
     );
     for other in ["--resume", "--watch"] {
         let line = format!("rotate 90 z bare --no-journal {other}");
-        expect(root.path(), &line, 2, "cannot be used with");
+        expect(root.path(), &line, 2, "cannot be combined");
     }
 }
 
