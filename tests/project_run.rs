@@ -169,10 +169,10 @@ fn one_pass_on_a_gpu_gives_the_bytes_of_the_cpu() {
             }
         }
     }
-    // Three sets, four projections and four chains of whole numbers, at least.
+    // As many as an H200 has kernels for.
     let counts =
         format!("{same} the same, {refused} refused by both, {without_kernel} without a kernel");
-    assert!(same >= 3 * 4 * 4, "{counts}");
+    assert!(same >= 66, "{counts}");
     counted(&counts);
 }
 
