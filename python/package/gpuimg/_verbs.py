@@ -36,6 +36,7 @@ def normalize(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Scale the range of values to the full depth, correctly rounded.
@@ -67,6 +68,9 @@ def normalize(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -94,6 +98,7 @@ def normalize(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -108,6 +113,7 @@ def preview(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Make a small 8-bit image to look at, ignoring outliers: normalize --auto --fit 1024 --depth 8.
@@ -123,6 +129,9 @@ def preview(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -140,6 +149,7 @@ def preview(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -153,6 +163,7 @@ def convert(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Change the depth, size or dtype; keep values and metadata.
@@ -166,6 +177,9 @@ def convert(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -182,6 +196,7 @@ def convert(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -195,6 +210,7 @@ def crop(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Take a rectangle of the image.
@@ -208,6 +224,9 @@ def crop(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -222,6 +241,7 @@ def crop(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -236,6 +256,7 @@ def debayer(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Compute an RGB image from the Bayer mosaic of a sensor.
@@ -250,6 +271,9 @@ def debayer(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -266,6 +290,7 @@ def debayer(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -279,6 +304,7 @@ def lut(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Show grey images in the colours of a table, as RGB of 8 or 16 bits.
@@ -293,6 +319,9 @@ def lut(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -307,6 +336,7 @@ def lut(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -319,6 +349,7 @@ def transpose(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Transpose (swap rows and columns).
@@ -331,6 +362,9 @@ def transpose(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -345,6 +379,7 @@ def transpose(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -358,6 +393,7 @@ def rotate(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Rotate clockwise by 90, 180 or 270 degrees.
@@ -371,6 +407,9 @@ def rotate(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -385,6 +424,7 @@ def rotate(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -398,6 +438,7 @@ def flip(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Mirror left to right (horizontal) or top to bottom (vertical).
@@ -411,6 +452,9 @@ def flip(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -425,6 +469,7 @@ def flip(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
 
@@ -438,6 +483,7 @@ def restore(
     auto_orient: bool = False,
     dtype: Any = None,
     device: str = "auto",
+    stream: Any = None,
     out: Any = None,
 ) -> Image:
     """Restore the values from before normalize --undo.
@@ -452,6 +498,9 @@ def restore(
         dtype: Convert the result to a type that holds every value: "float32", or "int32" for "uint16".
         device: "cpu", "gpu", "gpu:N", or "auto", the faster one, with the result in host memory; "cuda" or "cuda:N"
             with the result in the memory of that GPU, where the result of an image on a GPU always is.
+        stream: For arrays in the memory of a GPU: wait for the work that is queued on this CUDA stream (its address, or
+            a stream of PyTorch or CuPy), before the image is read and out is written. The result is complete when the
+            function returns.
         out: A writable array of the result's shape and dtype, which receives the result and is returned.
 
     Returns the result as a new Image, or `out`; a list for a stack.
@@ -468,5 +517,6 @@ def restore(
         auto_orient,
         dtype,
         device,
+        stream,
         out,
     )
