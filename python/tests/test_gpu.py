@@ -482,7 +482,7 @@ def test_the_named_stream_is_waited_for(cupy, torch):
     calls = [
         lambda image, named: gpuimg.convert(image, stream=named),
         lambda image, named: gpuimg.run(image, "rotate 90 + rotate 270", stream=named),
-        lambda image, named: gpuimg.calibrate(image, offset=0, stream=named),
+        lambda image, named: gpuimg.calibrate(image, dark=np.zeros(array.shape, "uint16"), stream=named),
         lambda image, named: gpuimg.project([image], "max", stream=named),
     ]
     for named in streams:
