@@ -148,7 +148,7 @@ mod served {
         assert!(json.contains("\"bytes\":null"), "{json}");
     }
 
-    /// A region of 2 × 2 chunks of the page 2, of which nothing else is read.
+    /// The region covers 2 × 2 chunks of page 2. Nothing else of that page is read.
     #[test]
     fn a_crop_fetches_only_its_chunks() {
         let place = stores();

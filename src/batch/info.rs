@@ -92,8 +92,8 @@ pub fn info(
     images.collect::<Result<_>>().map_err(Error::new)
 }
 
-/// The names of the images of a file and what they are, or the errors, which have its name. A file whose images have addresses is
-/// described by all of them.
+/// Each image of a file, with its name and what it is, or with the error, which names the file. A file has one image, unless its
+/// images have addresses.
 pub(crate) fn describe(
     path: &Path,
     source: Result<Source>,
