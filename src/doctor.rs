@@ -199,14 +199,8 @@ fn example_plan(choice: Choice) -> Result<String> {
         path: "out.png".into(),
         ..Destination::default()
     };
-    let resources = Resources {
-        devices: &Devices::idle(choice),
-        budget: None,
-        reading: Reading::default(),
-        require_regular_file: false,
-        position: None,
-        gpu_times: false,
-    };
+    let devices = Devices::idle(choice);
+    let resources = Resources::new(&devices, Reading::default());
     let plans = plan_file(&[&Normalize::default()], input, Some(&output), &resources)?.plans;
     Ok(plans.join("\n"))
 }

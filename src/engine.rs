@@ -65,7 +65,19 @@ pub struct Resources<'a> {
     pub gpu_times: bool,
 }
 
-impl Resources<'_> {
+impl<'a> Resources<'a> {
+    /// The resources of one image at a time: without a memory budget and a position, and GPUs are not timed.
+    pub fn new(devices: &'a Devices, reading: Reading) -> Resources<'a> {
+        Resources {
+            devices,
+            budget: None,
+            reading,
+            require_regular_file: false,
+            position: None,
+            gpu_times: false,
+        }
+    }
+
     fn open(&self, input: &Path) -> Result<Source> {
         if self.require_regular_file {
             Source::open_file(input)

@@ -402,12 +402,8 @@ impl fmt::Display for Operations {
 /// What the jobs of this library may use: the devices, and memory without a limit.
 fn resources(devices: &Devices, reading: Reading) -> Resources<'_> {
     Resources {
-        devices,
-        budget: None,
-        reading,
-        require_regular_file: false,
         position: Some(Position::ONLY),
-        gpu_times: false,
+        ..Resources::new(devices, reading)
     }
 }
 

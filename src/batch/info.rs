@@ -153,14 +153,7 @@ fn range_of_all_pages(
     reading: &Reading,
 ) -> Result<Option<(Number, Number)>> {
     let devices = Devices::new(Choice::Cpu);
-    let resources = Resources {
-        devices: &devices,
-        budget: None,
-        reading: *reading,
-        require_regular_file: false,
-        position: None,
-        gpu_times: false,
-    };
+    let resources = Resources::new(&devices, *reading);
     let all = Sum {
         all: true,
         // They count in the sum, which is not used, and not in the range.

@@ -140,12 +140,8 @@ impl Batch<'_, '_> {
             ..template.clone()
         });
         let resources = Resources {
-            devices,
-            budget: None,
-            reading: self.common.reading,
-            require_regular_file: false,
             position: item.position,
-            gpu_times: false,
+            ..Resources::new(devices, self.common.reading)
         };
         let input = NamedSource {
             path: &item.input,

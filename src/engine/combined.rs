@@ -192,14 +192,7 @@ impl CombinedImage {
         };
         let pages = images.into_iter();
         let pages: Vec<Page> = pages.map(|image| image.page(&mut diagnostics)).collect();
-        let resources = Resources {
-            devices,
-            budget: None,
-            reading: Reading::default(),
-            require_regular_file: false,
-            position: None,
-            gpu_times: false,
-        };
+        let resources = Resources::new(devices, Reading::default());
         let convert = Convert::default();
         let convert: [&dyn Operation; 1] = [&convert];
         let job = MemoryJob {

@@ -180,9 +180,9 @@ impl<S> Rows<S> {
                     sum.add_to(total, weight);
                 }
             };
-            let (first, others) = covered.of(sums);
-            add(first, covered.first);
-            if let Some((last, middle)) = others.split_last() {
+            let old = &sums[covered.old.clone()];
+            add(&old[0], covered.first);
+            if let Some((last, middle)) = old[1..].split_last() {
                 for old in middle {
                     add(old, self.across.old);
                 }
@@ -289,14 +289,6 @@ struct Covered {
     /// The steps that it shares with the first and the last; it covers those between completely.
     first: usize,
     last: usize,
-}
-
-impl Covered {
-    /// The first of the old pixels of a row, and the others.
-    fn of<'a, P>(&self, row: &'a [P]) -> (&'a P, &'a [P]) {
-        let old = &row[self.old.clone()];
-        (&old[0], &old[1..])
-    }
 }
 
 /// The steps that an old and a new pixel share along one axis; each is given by its number, and by

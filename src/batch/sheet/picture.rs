@@ -26,14 +26,7 @@ pub fn picture(path: &Path, image: Image, metadata: Metadata, reading: &Reading)
         &formats::jpeg::FORMAT
     };
     let devices = Devices::new(Choice::Cpu);
-    let resources = Resources {
-        devices: &devices,
-        budget: None,
-        reading: *reading,
-        require_regular_file: false,
-        position: None,
-        gpu_times: false,
-    };
+    let resources = Resources::new(&devices, *reading);
     let destination = Destination {
         path: path.into(),
         folder: None,

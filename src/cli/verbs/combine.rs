@@ -206,12 +206,8 @@ fn destination(
 
 fn resources<'a>(devices: &'a Devices, common: &Common) -> Resources<'a> {
     Resources {
-        devices,
-        budget: None,
-        reading: common.reading,
-        require_regular_file: false,
-        position: None,
         gpu_times: common.stats.is_some(),
+        ..Resources::new(devices, common.reading)
     }
 }
 

@@ -66,12 +66,8 @@ pub fn frames(
     }
     let devices = Devices::new(common.device.choice);
     let resources = Resources {
-        devices: &devices,
-        budget: None,
-        reading: common.reading,
-        require_regular_file: false,
-        position: None,
         gpu_times: common.stats.is_some(),
+        ..Resources::new(&devices, common.reading)
     };
     let begun = Instant::now();
     let mut times = report(ops, &devices);

@@ -26,12 +26,9 @@ pub fn single(
 ) -> Result<Done> {
     let devices = Devices::new(common.device.choice);
     let resources = Resources {
-        devices: &devices,
-        budget: None,
-        reading: common.reading,
-        require_regular_file: false,
         position: Some(Position::ONLY),
         gpu_times: common.stats.is_some(),
+        ..Resources::new(&devices, common.reading)
     };
     let record_of_run = RunRecord {
         passes,

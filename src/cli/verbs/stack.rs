@@ -48,12 +48,8 @@ pub fn stack(
     )?;
     let devices = Devices::new(common.device.choice);
     let resources = Resources {
-        devices: &devices,
-        budget: None,
-        reading: common.reading,
-        require_regular_file: false,
-        position: None,
         gpu_times: common.stats.is_some(),
+        ..Resources::new(&devices, common.reading)
     };
     let inputs = items.items.iter().map(|item| StackInput {
         path: &item.input,
