@@ -202,8 +202,10 @@ mod served {
         begun.elapsed()
     }
 
+    type MakeAnswer = fn() -> Answer;
+
     /// A server that answers a chunk in a way, and everything else as it should.
-    fn chunk(answer: fn() -> Answer) -> impl Fn(&Request) -> Answer + Send + Sync + 'static {
+    fn chunk(answer: MakeAnswer) -> impl Fn(&Request) -> Answer + Send + Sync + 'static {
         move |request| match request.path.ends_with("zarr.json") {
             true => Answer::File,
             false => answer(),
@@ -296,7 +298,7 @@ mod served {
     fn hostile_servers_end() {
         let place = stores();
         let convert = "convert URL a.tif";
-        let cases: [(fn() -> Answer, &str); 6] = [
+        let cases: [(MakeAnswer, &str); 6] = [
             (
                 || Answer::Silence,
                 "the server sends nothing for 1 s, after 5 retries",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -131,7 +131,7 @@ fn request(stream: &TcpStream, requests: &Mutex<Vec<Request>>) -> Option<Request
 
 fn reply(
     mut stream: &TcpStream,
-    root: &PathBuf,
+    root: &Path,
     request: &Request,
     answer: Answer,
 ) -> std::io::Result<()> {
