@@ -155,13 +155,15 @@ impl Devices {
 
     /// The state of the devices that a choice depends on.
     fn situation(&self) -> Situation {
-        let worker = self.worker.is_some();
+        let ready = self.gpus.ready();
+        let auto_worker = self.worker.filter(|_| self.choice == Choice::Auto);
         Situation {
             threads: rayon::current_num_threads(),
             broken: self.broken.load(Ordering::Relaxed),
-            starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
+            starting: auto_worker.is_some() && !ready,
+            others_use_gpus: auto_worker.is_some_and(|worker| ready && !self.gpus.serves(worker)),
             // Another call may have started it.
-            started: worker || self.gpu.get().is_some() || self.gpus.ready(),
+            started: self.worker.is_some() || self.gpu.get().is_some() || ready,
             driver: self.choice == Choice::Auto && has_driver(),
         }
     }

@@ -16,6 +16,7 @@ const IDLE: Situation = Situation {
     threads: 2,
     broken: false,
     starting: false,
+    others_use_gpus: false,
     started: false,
     driver: true,
 };
@@ -78,13 +79,21 @@ fn auto_takes_the_faster_device_by_its_estimate() {
         starting: true,
         ..started
     };
+    let others = Situation {
+        others_use_gpus: true,
+        ..started
+    };
     let broken = Situation {
         broken: true,
         ..started
     };
     assert_eq!(auto(SMALL, started).expect("the GPU").0, Some(Pretended));
     assert_eq!(auto(TINY, started).expect("the CPU").0, None);
-    for (situation, reason) in [(starting, "no GPU was started"), (broken, "the GPU failed")] {
+    for (situation, reason) in [
+        (starting, "no GPU was started"),
+        (others, "other workers use the GPU"),
+        (broken, "the GPU failed"),
+    ] {
         let (gpu, why) = auto(LARGE, situation).expect("the CPU");
         assert_eq!(gpu, None);
         assert_eq!(why, format!("CPU (2 threads), chosen by auto: {reason}"));

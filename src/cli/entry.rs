@@ -2,6 +2,7 @@
 
 use super::typed::typed_command;
 use super::{Cli, help, sentence, verbs, version};
+use crate::gpu::visible::Demand;
 use crate::gpu::{self, visible};
 use crate::image::simd;
 use crate::os::outcome::{Outcome, Usage, usage};
@@ -71,21 +72,41 @@ pub unsafe fn main_with(args: &[OsString]) -> u8 {
 fn run(cli: &Cli) -> Result<Outcome> {
     simd::check().map_err(usage)?;
     interrupt::listen()?;
-    start_threads()?;
+    start_threads(cli)?;
     verbs::run(cli)
 }
 
-/// Starts the global thread pool: one thread for each core that this process may use, or
+/// Starts the global thread pool: one thread for each core that this process may use and its input can occupy, or
 /// `RAYON_NUM_THREADS`.
-fn start_threads() -> Result<()> {
+fn start_threads(cli: &Cli) -> Result<()> {
     // With 0 threads rayon reads the variable itself.
     let threads = match env::var_os("RAYON_NUM_THREADS") {
         Some(_) => 0,
-        None => limits::cores(),
+        None => limits::cores().min(useful_threads(cli)),
     };
     let pool = ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global()
         .map_err(|_| anyhow!(interrupt::NO_THREAD))
+}
+
+/// Threads that are useful for any image, and the bytes of a file for which each further thread is. On 64 cores a PNG of 8192² (110 MB)
+/// took 0.20 s with all of them, 0.16 s with 32 and 0.17 s with 16; one of 16384² took 0.21 s with 64 and 0.24 s with 16.
+const THREADS_OF_ANY_IMAGE: usize = 32;
+const BYTES_OF_THREAD: u64 = 4 << 20;
+
+/// The number of threads that are useful for the input: for a single file they depend on its length.
+fn useful_threads(cli: &Cli) -> usize {
+    match cli.demand() {
+        Some(Demand {
+            inputs: [input], ..
+        }) => match input.metadata() {
+            Ok(file) if file.is_file() => {
+                THREADS_OF_ANY_IMAGE.max((file.len() / BYTES_OF_THREAD) as usize)
+            }
+            _ => usize::MAX,
+        },
+        _ => usize::MAX,
+    }
 }
 
 /// Prints an error on standard error, in one line.

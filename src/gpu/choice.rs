@@ -20,6 +20,8 @@ pub struct Situation {
     pub broken: bool,
     /// Whether a batch must still wait for its GPUs: `auto` then chooses the CPU.
     pub starting: bool,
+    /// Whether the GPUs of a batch serve as many other workers as they can: `auto` then chooses the CPU.
+    pub others_use_gpus: bool,
     /// Whether CUDA has been started, so that its start costs no more time.
     pub started: bool,
     /// Whether the machine has the NVIDIA driver.
@@ -49,6 +51,9 @@ pub fn choose<G>(
         }
         Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU failed".into()),
         Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU was started".into()),
+        Choice::Auto if situation.others_use_gpus => {
+            on_cpu("chosen by auto: other workers use the GPU".into())
+        }
         // An estimate for a GPU that the machine does not have is of no use.
         Choice::Auto if !situation.driver => on_cpu(format!("chosen by auto: {NO_DRIVER}")),
         Choice::Auto => {

@@ -44,10 +44,40 @@ fn gpu_start() -> f64 {
     *START
 }
 
-/// Seconds that the GPUs must save a batch before they are started: their start, and the time that
-/// it takes from the cores.
-pub fn worth_starting() -> f64 {
-    2.0 * gpu_start()
+/// Workers of a batch that use one GPU with `auto`; the others stay on the CPU. The GPU processes 12 images at a time, while as many
+/// more are read and written. With 64 workers instead, an H200 was no faster than with 32, and started later (`PIN`).
+pub const WORKERS_OF_GPU: usize = 24;
+
+/// Seconds that a worker delays the start of a batch on a GPU, since each pins memory of its own: a batch of 64 workers on an H200
+/// began 0.66 s after the GPU was ready.
+const PIN: f64 = 0.01;
+
+/// Seconds that one GPU must save a batch of `workers` before it is started: its start, the time that this takes from the cores,
+/// and the pinning of memory.
+pub fn worth_starting(workers: usize) -> f64 {
+    match gpu_start() {
+        0.0 => 0.0,
+        start => 2.0 * start + PIN * workers.min(WORKERS_OF_GPU) as f64,
+    }
+}
+
+/// Seconds that one GPU, once it is started, is estimated to save for each image of a batch of `workers`; 0 if it saves none.
+pub fn saved_in_batch(work: &Work, workers: usize) -> f64 {
+    let (cpu, gpu) = estimate(work, 1, true);
+    if cpu <= gpu {
+        return 0.0;
+    }
+    let on_gpu = workers.min(WORKERS_OF_GPU);
+    let shared = work.transferred as f64 / GPU_SHARED_TRANSFER
+        + if gpu_start() > 0.0 {
+            GPU_SHARED_IMAGE
+        } else {
+            0.0
+        };
+    let gpu_rate = (on_gpu as f64 / gpu).min(1.0 / shared);
+    let before = workers as f64 / cpu;
+    let after = gpu_rate + (workers - on_gpu) as f64 / cpu;
+    (1.0 / before - 1.0 / after).max(0.0)
 }
 
 /// Bytes per second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
@@ -55,6 +85,10 @@ pub fn worth_starting() -> f64 {
 const GPU_TRANSFER: f64 = 15e9;
 /// Seconds that an image takes on a GPU besides its copies: some 30 launches, and the waits for them.
 const GPU_IMAGE: f64 = 0.9e-3;
+/// Seconds that one GPU takes for each image of a batch whose workers keep it busy, besides the copies, and the bytes per second that
+/// it copies in both directions then: for 64 workers an H200 normalized 2962 PNGs of 2048² per second, and summed 3800.
+const GPU_SHARED_IMAGE: f64 = 0.18e-3;
+const GPU_SHARED_TRANSFER: f64 = 105e9;
 /// Bytes per second that one core moves in the CPU passes, up to the limit of a socket's memory
 /// bandwidth.
 const CPU_CORE: f64 = 7e9;
@@ -92,4 +126,58 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
         + compressed / GPU_ENCODES
         + decoded / GPU_DECODES;
     (cpu, gpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PNGs of 2048² that are normalized, of which a host decodes `rate` bytes per second and core.
+    fn png(rate: f64) -> Work {
+        let bytes = 2 * 2048 * 2048;
+        Work {
+            touched: 4 * bytes,
+            transferred: 2 * bytes,
+            compressed: bytes,
+            decoded: bytes,
+            rate,
+        }
+    }
+
+    fn is_worth(work: &Work, images: usize, workers: usize) -> bool {
+        saved_in_batch(work, workers) * images as f64 > worth_starting(workers)
+    }
+
+    /// On 64 cores, where the CPU normalized 985 PNGs per second and one GPU 2962, 512 of them took 0.63 s and 1.30 s, and 2048 of them
+    /// 2.2 s and 1.8 s. 2048 sums took 0.98 s and 1.43 s.
+    #[test]
+    fn the_start_for_512_images_took_longer_than_64_cores_without_it() {
+        let work = png(170e6);
+        let (cpu, _) = estimate(&work, 1, true);
+        assert!((60e-3..70e-3).contains(&cpu), "{cpu}");
+        assert!(!is_worth(&work, 512, 64));
+        assert!(is_worth(&work, 2048, 64));
+        let sum = Work {
+            touched: 2 * 2048 * 2048,
+            transferred: 2 * 2048 * 2048,
+            compressed: 0,
+            rate: 300e6,
+            ..work
+        };
+        assert!(!is_worth(&sum, 2048, 64));
+        // With 16 cores the CPU takes four times as long: 1.3 s, and 0.8 s with a GPU.
+        assert!(is_worth(&work, 512, 16));
+        assert!(!is_worth(&work, 64, 16));
+    }
+
+    /// The workers that do not use the GPU take a share of the images.
+    #[test]
+    fn an_image_saves_less_the_more_workers_there_are() {
+        let work = png(170e6);
+        let saved: Vec<f64> = [1, 16, 24, 64, 1024]
+            .map(|workers| saved_in_batch(&work, workers))
+            .into();
+        assert!(saved.is_sorted_by(|a, b| a > b), "{saved:?}");
+        assert_eq!(saved_in_batch(&Work::default(), 64), 0.0);
+    }
 }

@@ -1,12 +1,12 @@
 //! The GPUs of a run: started in the background, at once where they are asked for, or by `auto` when they would save time.
 
 use super::driver::Gpu;
-use super::estimate::{Work, estimate, worth_starting};
+use super::estimate::{WORKERS_OF_GPU, Work, saved_in_batch, worth_starting};
 use super::{Choice, Unusable, visible};
 use crate::os::panics::catch_panic;
 use crate::timing::{self, Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -24,8 +24,10 @@ pub struct GpuSet {
     max_gpus: usize,
     /// Prepares each GPU when it has been opened, before others use it.
     prepare: fn(&Gpu),
-    /// The seconds that an image must save to be worth starting the GPUs; infinite if no image is. As the bits of an f64.
-    worth: AtomicU64,
+    /// The images that are still to come in a batch; 0 outside one.
+    images: AtomicUsize,
+    /// The workers of the batch.
+    workers: AtomicUsize,
     /// The bytes of samples per second that one core of the host decodes; 0 if not known. As the bits of an f64.
     rate: AtomicU64,
     starting: Mutex<Option<Starting>>,
@@ -62,7 +64,8 @@ impl GpuSet {
             first: choice.ordinal(),
             max_gpus: 1,
             prepare: |_| (),
-            worth: AtomicU64::new(f64::INFINITY.to_bits()),
+            images: AtomicUsize::new(0),
+            workers: AtomicUsize::new(1),
             rate: AtomicU64::default(),
             starting: Mutex::default(),
             gpus: OnceLock::new(),
@@ -107,14 +110,15 @@ impl GpuSet {
     /// Announces that `images` are still to come for `workers`. With `auto` the GPUs start once they would save enough time on
     /// all of them.
     pub fn expect(&self, images: usize, workers: usize) {
-        let worth = worth_starting() * workers as f64 / images as f64;
-        self.worth.store(worth.to_bits(), Ordering::Relaxed);
+        self.images.store(images, Ordering::Relaxed);
+        self.workers.store(workers, Ordering::Relaxed);
     }
 
     /// Starts the GPUs if they would save enough time on the images to come, each with as much work as this one.
     pub(super) fn consider(&self, work: &Work) {
-        let (cpu, gpu) = estimate(work, 1, true);
-        if cpu - gpu > f64::from_bits(self.worth.load(Ordering::Relaxed)) {
+        let images = self.images.load(Ordering::Relaxed);
+        let workers = self.workers.load(Ordering::Relaxed);
+        if saved_in_batch(work, workers) * images as f64 > worth_starting(workers) {
             self.start();
         }
     }
@@ -148,6 +152,12 @@ impl GpuSet {
             }
         }
         self.wait().is_ok()
+    }
+
+    /// Whether a worker of a batch is one of those that use the GPUs with `auto`, which are ready.
+    pub(super) fn serves(&self, worker: usize) -> bool {
+        self.wait()
+            .is_ok_and(|gpus| worker < WORKERS_OF_GPU * gpus.len())
     }
 
     /// Waits until GPUs that are being started are ready, or have failed.
