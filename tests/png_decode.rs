@@ -9,6 +9,8 @@ use gpuimg::internals::formats::{Reader, Reading};
 use gpuimg::internals::image::metadata::Diagnostics;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::os::Source;
+use rayon::ThreadPool;
+use std::sync::LazyLock;
 
 /// Widths and heights that leave every kind of rest in blocks of 2 to 16.
 const SIZES: [(usize, usize); 12] = [
@@ -26,8 +28,23 @@ const SIZES: [(usize, usize); 12] = [
     (129, 67),
 ];
 
+/// Decodes on one thread and on three: the image is the same, or the error.
 fn open(file: &[u8]) -> anyhow::Result<Image> {
-    decode(&Source::memory(file.to_vec()))
+    static POOLS: LazyLock<[ThreadPool; 2]> = LazyLock::new(|| {
+        [1, 3].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            pool.build().expect("threads")
+        })
+    });
+    let [one, three] = POOLS
+        .each_ref()
+        .map(|pool| pool.install(|| decode(&Source::memory(file.to_vec()))));
+    match (&one, &three) {
+        (Ok(one), Ok(three)) => assert!(one == three, "one thread gives another image"),
+        (Err(one), Err(three)) => assert_eq!(format!("{one:#}"), format!("{three:#}")),
+        (one, three) => panic!("one thread: {one:?}; three: {three:?}"),
+    }
+    one
 }
 
 fn why(file: &[u8]) -> String {
@@ -555,22 +572,6 @@ fn damaged_segments_are_errors() {
     swapped.swap(0, 1);
     let file = good.file_with(index(2, &swapped), &idats(&swapped, &good.scanlines));
     assert!(why(&file).contains("Adler-32"));
-}
-
-#[test]
-fn one_thread_is_enough() {
-    let good = Segmented::new(Plain::noisy(700, 1100, 16, 0), 50, true, |y| {
-        u8::from(y > 0) + 1
-    });
-    let whole = good.plain.encoded(4);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .build()
-        .unwrap();
-    pool.install(|| {
-        assert!(good.is_right(&good.file()));
-        assert!(good.is_right(&whole));
-    });
 }
 
 #[test]

@@ -7,6 +7,9 @@ Makes images like those of a camera (Poisson noise on a smooth scene) in memory 
 them. A row is VERB-KIND, such as normalize-png or sum-lzw; the default is all of ROWS. Every run is a whole process, and the programs
 and devices of a row take turns. A line gives the files a second of the fastest run with each count, the start counted, and the steady
 rate, which is that of the files by which the counts differ. Needs NumPy, OpenCV, and 60 GB of memory for the default counts.
+
+The device gpux4 is four GPUs. gpuimg uses several only for more bytes than memory holds, so a hidden sparse file of 1 TB beside the images
+pretends that there are so many.
 """
 
 import argparse
@@ -59,9 +62,17 @@ def folder(root, kind, count):
 
 def seconds(program, verb, source, target, device):
     shutil.rmtree(target, ignore_errors=True)
+    device, _, gpus = device.partition("x")
+    environment = dict(os.environ)
+    hidden = source / ".length"
+    hidden.unlink(missing_ok=True)
+    if gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(int(gpus))))
+        hidden.touch()
+        os.truncate(hidden, 1 << 40)
     command = [program, verb, str(source), *([str(target)] if verb in RESULTS else []), "--device", device]
     begun = time.perf_counter()
-    run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     taken = time.perf_counter() - begun
     if run.returncode:
         sys.exit(f"{' '.join(command)}: {run.stderr[-300:]}")
