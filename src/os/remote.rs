@@ -8,7 +8,7 @@ mod guard;
 
 use super::base64::base64;
 use super::store::{DESCRIPTIONS, Part, Span};
-use super::url::{Url, percent_decoded};
+use super::url::Url;
 use crate::os::interrupt::NO_THREAD;
 use crate::os::reason::reason;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -22,6 +22,7 @@ use object_store::{
     BackoffConfig, ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectStore,
     RetryConfig,
 };
+use percent_encoding::percent_decode_str;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
 use std::env;
@@ -356,7 +357,8 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
     } = url;
     let mut authorization = None;
     if let Some(user) = user {
-        let basic = format!("Basic {}", base64(&percent_decoded(user)));
+        let user: Vec<u8> = percent_decode_str(user).collect();
+        let basic = format!("Basic {}", base64(&user));
         let mut value = HeaderValue::from_str(&basic).context("its user and password")?;
         value.set_sensitive(true);
         authorization = Some(value);

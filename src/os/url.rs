@@ -148,21 +148,6 @@ fn without_secrets(url: &Url, address: &str) -> String {
     format!("{scheme}{user}{host}{path}{query}")
 }
 
-/// A text whose percent-encoded bytes are decoded.
-#[cfg(any(test, feature = "remote"))]
-pub fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| first == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +165,6 @@ mod tests {
         };
         assert_eq!(parts, expected);
         assert_eq!(parts.name(), "b.zarr");
-        assert_eq!(percent_decoded("me:p%40s%s%2"), b"me:p@s%s%2");
         let bucket = url("S3://bucket").expect("an address");
         assert_eq!((bucket.host, bucket.path), ("bucket", ""));
         assert_eq!(bucket.name(), "bucket");
