@@ -369,6 +369,36 @@ mod served {
         assert!(most > 0 && most < 100 << 20, "{most}");
     }
 
+    /// The server to which another one sends us gets the name of the file, and neither the user nor the signature.
+    #[test]
+    fn a_redirection_gets_no_secret() {
+        let place = stores();
+        let other = serve(&place, |_| Answer::File);
+        let to = other.url("");
+        let server = serve(&place, move |request| {
+            Answer::Redirect(format!("{to}{}", request.path))
+        });
+        let url = server.url("plain.zarr?sig=S3CRET");
+        let url = url.replace("http://", "http://me:S3CRET@");
+        done(place.path(), &format!("convert {url} a.tif --level 2"));
+        let secrets = ["S3CRET", "bWU6UzNDUkVU"];
+        let sent = server.requests();
+        let sent = sent.iter().map(|request| format!("{request:?}"));
+        assert!(
+            sent.flat_map(|it| secrets.map(|secret| it.contains(secret)))
+                .all(|it| it)
+        );
+        let others = other.requests();
+        assert!(!others.is_empty());
+        for request in others {
+            let text = format!("{request:?}");
+            assert!(
+                !secrets.iter().any(|secret| text.contains(secret)),
+                "{text}"
+            );
+        }
+    }
+
     /// A server that wants a user and a signature gets both, and nothing else has them: no message, report, journal or table.
     #[test]
     fn secrets_are_sent_and_not_printed() {

@@ -19,8 +19,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Location;
 use object_store::{
-    BackoffConfig, ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectStore,
-    RetryConfig,
+    BackoffConfig, ClientConfigKey, GetOptions, GetRange, HeaderValue, ObjectStore, RetryConfig,
 };
 use percent_encoding::percent_decode_str;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -47,6 +46,9 @@ const PATIENCE: u64 = 30;
 
 /// The variable with that number.
 const PATIENCE_VARIABLE: &str = "GPUIMG_REMOTE_TIMEOUT";
+
+/// The time for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// How often that time a whole request may take, and all that is tried for one.
 const SLOWEST: u32 = 10;
@@ -364,15 +366,22 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
         authorization = Some(value);
     }
     let query = query.map_or(String::new(), |query| format!("?{query}"));
-    let options = ClientOptions::new()
-        .with_allow_http(*scheme == "http://")
-        .with_read_timeout(patience())
-        .with_timeout(patience() * SLOWEST);
+    let client = reqwest::Client::builder()
+        // The crate's own client would give the query to the server of a redirection.
+        .referer(false)
+        .user_agent(concat!("gpuimg/", env!("CARGO_PKG_VERSION")))
+        .https_only(*scheme == "https://")
+        .connect_timeout(CONNECT)
+        .read_timeout(patience())
+        .timeout(patience() * SLOWEST);
+    let client = client.build().context("cannot set up connections")?;
     let builder = HttpBuilder::new()
         .with_url(format!("{scheme}{host}/{path}{query}"))
-        .with_client_options(options)
         .with_retry(retries())
-        .with_http_connector(Guard { authorization });
+        .with_http_connector(Guard {
+            authorization,
+            client: Some(client),
+        });
     // The error would have the address.
     let store = builder
         .build()
@@ -391,6 +400,7 @@ fn bucket(url: &Url) -> Result<Box<dyn ObjectStore>> {
         .with_retry(retries())
         .with_http_connector(Guard {
             authorization: None,
+            client: None,
         });
     let mut unless_set = |variable: &str, key: ClientConfigKey, value: String| {
         if env::var_os(variable).is_none() {

@@ -7,6 +7,7 @@ use object_store::client::{
     HttpResponseBody, HttpService, ReqwestConnector,
 };
 use object_store::{ClientOptions, HeaderValue};
+use reqwest::Client;
 use std::fmt;
 use std::pin::Pin;
 use thiserror::Error;
@@ -24,6 +25,8 @@ const MACHINE: &str = "169.254.";
 pub struct Guard {
     /// The header of each request.
     pub authorization: Option<HeaderValue>,
+    /// What sends requests; `None` is the crate's choice.
+    pub client: Option<Client>,
 }
 
 /// An answer that is an error.
@@ -44,8 +47,12 @@ struct Guarded {
 
 impl HttpConnector for Guard {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = match &self.client {
+            Some(client) => HttpClient::new(client.clone()),
+            None => ReqwestConnector::default().connect(options)?,
+        };
         Ok(HttpClient::new(Guarded {
-            client: ReqwestConnector::default().connect(options)?,
+            client,
             authorization: self.authorization.clone(),
         }))
     }
