@@ -38,6 +38,7 @@ use crate::ops::histogram::Histogram;
 use crate::ops::{Operation, chain};
 use crate::os::name::{Shown, in_shell};
 use crate::os::outcome::{Outcome, usage};
+use crate::os::url::is_url;
 use crate::os::{self, reason};
 use anyhow::{Context, Result, anyhow, ensure};
 use conversion::Conversion;
@@ -356,7 +357,7 @@ impl Batch<'_, '_> {
             }
             Naming::Folder { .. } => return self.run(None, each),
             Naming::File(path) => ensure!(
-                folder.is_dir(),
+                is_url(path) || folder.is_dir(),
                 "cannot write {}: folder {} does not exist",
                 path.shown(),
                 folder.shown()

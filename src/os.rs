@@ -48,6 +48,7 @@ pub use held::Folder;
 pub use identity::{Identity, is_same, same_file};
 pub use leftovers::remove_leftovers;
 pub use passes::Passes;
+pub use remote::unfinished_uploads;
 pub use sha256::Sha256;
 pub use source::Source;
 pub use state::{CHANGED, Compared, FileRecord, FileState, InputRecord, Samples};

@@ -18,11 +18,29 @@ fn addresses_that_are_refused() {
         assert!(stderr.contains(words), "{stderr}");
         assert!(!stderr.contains("secret"), "{stderr}");
     };
-    let local = "URLs are only read";
-    refused("convert a.pgm s3://bucket/a.zarr", 2, local);
-    refused("convert a.pgm https://u:secret@h/a/", 2, local);
-    refused("combine a.pgm a.pgm a.pgm http://h/a.zarr?secret", 2, local);
-    refused("project mean a.pgm http://h/a.zarr?secret", 2, local);
+    let web = "web servers are only read: write a local file";
+    refused("convert a.pgm https://u:secret@h/a/", 2, web);
+    refused("combine a.pgm a.pgm a.pgm http://h/a.zarr?secret", 2, web);
+    refused("project mean a.pgm http://h/a.zarr?secret", 2, web);
+    let bucket = |words: &'static str| match cfg!(feature = "remote") {
+        true => words,
+        false => "this gpuimg writes no URLs: it was built without the feature `remote`",
+    };
+    let stores = bucket("only Zarr stores are written to a bucket");
+    for name in ["b", "b/a.tif", "b/a.zarr/", "b/zarr", "/a.zarr", "b/"] {
+        refused(&format!("convert a.pgm s3://{name}"), 2, stores);
+    }
+    refused("project mean a.pgm s3://b/a.partial --partial", 2, stores);
+    refused(
+        "convert a.pgm s3://u:secret@b/a.zarr",
+        2,
+        bucket("credentials are in the environment"),
+    );
+    let others = bucket("--resume and --shard are not possible for a store in a bucket");
+    refused("convert a.pgm s3://b/a.zarr --resume", 2, others);
+    refused("convert a.pgm s3://b/a.zarr --shard 1/2", 2, others);
+    let several = bucket("2 inputs have 2 results, but s3://b/a.zarr is one image");
+    refused("convert a.pgm a.pgm s3://b/a.zarr", 2, several);
     refused("crop http://u:secret@h/a.zarr --no", 2, "no option --no");
     refused(
         "http://u:secret@h/a.zarr?x=secret",

@@ -12,6 +12,7 @@ use super::{output_paths, watch};
 use crate::engine::options::Common;
 use crate::formats::{Format, format};
 use crate::os::name::{Shown, in_shell};
+use crate::os::url::is_url;
 use crate::os::{StoreRun, StoreTask, is_folder_of_files, is_store_name, same_file};
 use crate::os::{system, url};
 use anyhow::{Context, Result, bail, ensure};
@@ -71,6 +72,10 @@ impl Conversion {
             "--stack cannot be combined with --resume, --dry-run, --shard or --watch (--resume and --shard are possible if it makes a Zarr store)"
         );
         let naming = naming(files, inputs, output)?;
+        ensure!(
+            !(is_url(output) && continues),
+            "--resume and --shard are not possible for a store in a bucket: write a local store and copy it"
+        );
         let format = match &naming {
             Naming::File(path) if files.format.is_none() => {
                 let named_format = format::of_extension(path)
@@ -103,6 +108,10 @@ impl Conversion {
             items.warn_about_earlier_results(results);
         }
         items.keeps_digests = files.batch.report.is_some();
+        if is_url(output) {
+            // An old store is removed before the new one is written.
+            output_paths::keep_off("the result", output, &items.items, &[])?;
+        }
         if files.stack {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
@@ -217,6 +226,10 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let shown = output.shown();
     let stream = output == Path::new("-");
     if !is_folder && !why.is_empty() {
+        ensure!(
+            !is_url(output),
+            "{why}, but {shown} is one image: write a local folder and copy it, or --stack writes all pages to one store"
+        );
         ensure!(
             !stream,
             "{why}, but - is a single stream: give an output folder last"

@@ -11,6 +11,7 @@ use crate::os::fault::{self, Kind};
 use crate::os::name::Shown;
 use crate::os::parent;
 use crate::os::system::FileId;
+use crate::os::url::{is_url, overlap};
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -221,6 +222,8 @@ fn clash<'o, 'r>(
     reads: impl ParallelIterator<Item = &'r Path>,
 ) -> Option<(&'o Path, &'r Path)> {
     let id = |path: &Path| fault::id(path).ok();
+    let stores = outputs.iter().filter(|path| is_url(path));
+    let stores: Vec<&Path> = stores.copied().collect();
     let mut files = HashMap::new();
     let mut places: HashMap<OsString, Vec<(Place, &Path)>> = HashMap::new();
     let mut folders = Folders::default();
@@ -238,7 +241,8 @@ fn clash<'o, 'r>(
     }
     reads.find_map_first(|path| {
         let same_file = id(path).and_then(|id| files.get(&id).copied());
-        let output = same_file.or_else(|| {
+        let same_store = stores.iter().find(|store| overlap(store, path));
+        let output = same_file.or(same_store.copied()).or_else(|| {
             let named = places.get(path.file_name().unwrap_or_default())?;
             let place = Folders::default().resolve(path).0;
             let mut named = named.iter();

@@ -16,6 +16,7 @@ use crate::os::count::{plural, size};
 use crate::os::name::Shown;
 use crate::os::outcome::Outcome;
 use crate::os::system;
+use crate::os::url::is_url;
 use crate::os::{check_regular, fault, is_store_name, parent, reason, replaces_store};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
@@ -276,6 +277,9 @@ impl fmt::Display for DryRun {
 pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Result<bool> {
     if path == Path::new("-") {
         return Ok(false);
+    }
+    if is_url(path) {
+        return replaces_store(path, may_replace);
     }
     let there = match fault::metadata(path) {
         _ if is_store_name(path) => replaces_store(path, may_replace)?,

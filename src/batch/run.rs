@@ -200,7 +200,7 @@ impl Batch<'_, '_> {
                 .with_context(|| Failure::new("read", &item.input))?;
         }
         let folder = os::parent(path);
-        if !folder.is_dir() && !item.is_stream() {
+        if !folder.is_dir() && !is_url(path) && !item.is_stream() {
             // No folder is created for a file that is not an image.
             let unread = || Failure::new("read", &item.input);
             let source = item.source().with_context(unread)?;

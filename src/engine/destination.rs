@@ -4,6 +4,7 @@ use super::errors::cannot_write;
 use crate::formats::{self, Format, HEADERLESS};
 use crate::image::{Depth, Shape};
 use crate::ops::fit::Fit;
+use crate::os::url::is_url;
 use crate::os::{self, StoreRun, Target};
 use anyhow::{Context, Result, ensure};
 use std::io;
@@ -79,11 +80,14 @@ impl Destination {
         Ok(())
     }
 
-    /// Creates the folder of the output.
+    /// Creates the folder of the output. A bucket has none.
     ///
     /// # Errors
     /// A folder that cannot be created, and one outside the folder of results.
     pub fn make_folder(&self) -> io::Result<()> {
+        if is_url(&self.path) {
+            return Ok(());
+        }
         let folder = os::parent(&self.path);
         match &self.folder {
             Some(root) => os::make_folder_below(root, folder, self.sync),

@@ -92,6 +92,11 @@ pub const NO_THREAD: &str =
 fn end(signal: i32) {
     os::forget_unfinished();
     os::remove_temporary_folders();
+    for address in os::unfinished_uploads() {
+        console::tell_without_waiting(&format!(
+            "gpuimg: {address} is unfinished: write it again with --overwrite, or delete its objects"
+        ));
+    }
     let held = mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
     for line in held {
         console::tell_without_waiting(&format!("gpuimg: {line}"));

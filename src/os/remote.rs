@@ -4,18 +4,19 @@
 //! A server may be hostile: no answer is longer in memory than what was asked for, an error's text is cut, and each request has a
 //! time-out and a limit on retries.
 
+mod failure;
 mod guard;
+mod upload;
 
 use super::base64::base64;
 use super::store::{DESCRIPTIONS, Part, Span};
-use super::url::Url;
+use super::url::{NO_CREDENTIALS, S3, Url};
 use crate::os::interrupt::NO_THREAD;
-use crate::os::reason::reason;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use failure::{Failure, Server};
 use futures_util::StreamExt;
-use guard::{Guard, Refusal};
+use guard::Guard;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::client::{HttpError, HttpErrorKind};
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Location;
 use object_store::{
@@ -30,6 +31,8 @@ use std::io;
 use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+
+pub use upload::{Upload, unfinished_uploads};
 
 /// The parts of a store that are best read at the same time: what hides the time to a server on another continent, and what a
 /// small server stands.
@@ -53,16 +56,6 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How often that time a whole request may take, and all that is tried for one.
 const SLOWEST: u32 = 10;
 
-/// The variables that give credentials, or say that none are needed.
-const CREDENTIALS: [&str; 6] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SKIP_SIGNATURE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-];
-
 /// The thread that sends requests and receives answers.
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     let mut builder = Builder::new_multi_thread();
@@ -81,22 +74,12 @@ static POOL: LazyLock<Result<ThreadPool, String>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub struct Remote {
     store: Box<dyn ObjectStore>,
-    /// Whether it is a bucket of S3.
-    is_bucket: bool,
+    server: Server,
     /// What is before the names of its files, with a slash at its end, or nothing.
     prefix: String,
     /// The files that were read when it was opened, or were not there.
     known: HashMap<&'static str, Option<Vec<u8>>>,
     pool: &'static ThreadPool,
-}
-
-/// Why a file cannot be read.
-enum Failure {
-    /// It does not exist.
-    Absent,
-    /// The server may not give it to us.
-    Denied(anyhow::Error),
-    Other(anyhow::Error),
 }
 
 impl Remote {
@@ -106,24 +89,25 @@ impl Remote {
     /// An address that is not one, a server that cannot be reached, and one without such a store.
     pub fn open(url: &Url) -> Result<(Remote, Vec<u8>)> {
         ensure!(!url.host.is_empty(), "the URL names no server");
-        // Another one is no harm: the provider is that of the whole process.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let is_bucket = url.scheme == "s3://";
+        let is_bucket = url.scheme == S3;
         let (store, prefix) = if is_bucket {
-            (bucket(url)?, format!("{}/", url.path))
+            (bucket(url, patience())?, format!("{}/", url.path))
         } else {
             (server(url)?, String::new())
         };
         let mut remote = Remote {
             store,
-            is_bucket,
+            server: Server {
+                is_bucket,
+                patience: patience(),
+            },
             prefix: if url.path.is_empty() {
                 String::new()
             } else {
                 prefix
             },
             known: HashMap::new(),
-            pool: POOL.as_ref().map_err(|error| anyhow!("{error}"))?,
+            pool: pool()?,
         };
         let mut denied = None;
         for name in DESCRIPTIONS {
@@ -164,7 +148,7 @@ impl Remote {
         match self.get(name, &span, most) {
             Ok(part) => Ok(Some(part)),
             Err(Failure::Absent) => Ok(None),
-            Err(Failure::Denied(error) | Failure::Other(error)) => Err(error),
+            Err(failure) => Err(failure.error()),
         }
     }
 
@@ -174,12 +158,8 @@ impl Remote {
     }
 
     fn get(&self, name: &str, span: &Span, most: u64) -> Result<Part, Failure> {
-        let location = Location::parse(format!("{}{name}", self.prefix));
-        let location = location.context("its name cannot be one of an object");
-        let location = location.map_err(Failure::Other)?;
-        let runtime = RUNTIME
-            .as_ref()
-            .map_err(|_| Failure::Other(anyhow!(NO_THREAD)))?;
+        let location = location(&self.prefix, name).map_err(Failure::Other)?;
+        let runtime = runtime().map_err(Failure::Other)?;
         runtime.block_on(async {
             let mut attempt = 0;
             loop {
@@ -187,7 +167,7 @@ impl Remote {
                     // Without a tag of the content, the crate cannot go on with a body that broke off.
                     Err(Broken::Off(_)) if attempt < RETRIES => attempt += 1,
                     Err(Broken::Off(error) | Broken::Down(error)) => {
-                        return Err(self.failure(&error));
+                        return Err(self.server.failure(&error));
                     }
                     Err(Broken::Wrong(error)) => return Err(Failure::Other(error)),
                     Ok(part) => return Ok(part),
@@ -231,89 +211,6 @@ impl Remote {
         }
         Ok(Part { bytes, length })
     }
-
-    /// What an error means, and what to do. The crate's own text has the address with its secrets.
-    fn failure(&self, error: &object_store::Error) -> Failure {
-        let mut source: Option<&(dyn Error + 'static)> = Some(error);
-        let (mut http, mut refusal, mut last) = (None, None, None);
-        while let Some(error) = source {
-            http = http.or(error.downcast_ref::<HttpError>());
-            refusal = refusal.or(error.downcast_ref::<Refusal>());
-            last = Some(error);
-            source = error.source();
-        }
-        if let Some(refusal) = refusal {
-            return self.refused(refusal);
-        }
-        let cause = match last.and_then(|last| last.downcast_ref::<io::Error>()) {
-            Some(error) => reason(error),
-            None => last.map(ToString::to_string).unwrap_or_default(),
-        };
-        let retried = format!("after {RETRIES} retries");
-        Failure::Other(match http.map(HttpError::kind) {
-            _ if matches!(error, object_store::Error::NotSupported { .. }) => anyhow!(
-                "the server does not send parts of files, which chunks in shards need (it ignores the header Range): download the store"
-            ),
-            Some(HttpErrorKind::Connect | HttpErrorKind::Timeout)
-                if self.is_bucket && !has_credentials() =>
-            {
-                anyhow!(
-                    "there are no credentials in the environment, and no service of the machine gives any: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket"
-                )
-            }
-            Some(HttpErrorKind::Timeout) => anyhow!(
-                "the server sends nothing for {} s, {retried}: check the network, or wait longer with {PATIENCE_VARIABLE}=SECONDS",
-                patience().as_secs()
-            ),
-            _ if cause.contains("certificate") => anyhow!(
-                "the server's certificate is refused ({cause}): check the name of the server; SSL_CERT_FILE=FILE names further authorities"
-            ),
-            Some(HttpErrorKind::Connect) if cause.contains("corrupt message") => {
-                anyhow!(
-                    "the server sends no encrypted answers ({cause}): check its name, port and scheme"
-                )
-            }
-            Some(HttpErrorKind::Connect) => anyhow!(
-                "cannot connect to the server ({cause}), {retried}: check its name and the network"
-            ),
-            Some(HttpErrorKind::Interrupted | HttpErrorKind::Request) => {
-                anyhow!("the server broke off its answer ({cause}), {retried}: try again later")
-            }
-            _ => anyhow!("{cause}"),
-        })
-    }
-
-    /// The meaning of an answer that is an error.
-    fn refused(&self, refusal: &Refusal) -> Failure {
-        let Refusal { status, code } = refusal;
-        let denied = match self.is_bucket {
-            true if !has_credentials() => {
-                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket"
-            }
-            true => "check the rights of these credentials",
-            false => "check the user and the signature in the URL",
-        };
-        Failure::Other(match status {
-            404 if code == "NoSuchBucket" => {
-                anyhow!("there is no such bucket: check its name, AWS_REGION and AWS_ENDPOINT_URL")
-            }
-            404 | 405 | 410 => return Failure::Absent,
-            401 | 403 => return Failure::Denied(anyhow!("access denied ({refusal}): {denied}")),
-            300..400 if self.is_bucket => {
-                anyhow!("the bucket is in another region ({refusal}): set AWS_REGION")
-            }
-            400 if self.is_bucket => {
-                anyhow!(
-                    "the server refuses the request ({refusal}): check AWS_REGION and the credentials"
-                )
-            }
-            300..400 => anyhow!("the server sends us elsewhere ({refusal}), but not to an address"),
-            408 | 429 | 500.. => {
-                anyhow!("the server failed ({refusal}), after {RETRIES} retries: try again later")
-            }
-            _ => anyhow!("the server refuses the request ({refusal})"),
-        })
-    }
 }
 
 /// How reading failed.
@@ -326,8 +223,18 @@ enum Broken {
     Wrong(anyhow::Error),
 }
 
-fn has_credentials() -> bool {
-    CREDENTIALS.iter().any(|name| env::var_os(name).is_some())
+fn runtime() -> Result<&'static Runtime> {
+    RUNTIME.as_ref().map_err(|_| anyhow!(NO_THREAD))
+}
+
+fn pool() -> Result<&'static ThreadPool> {
+    POOL.as_ref().map_err(|error| anyhow!("{error}"))
+}
+
+/// The place of a file of a store.
+fn location(prefix: &str, name: &str) -> Result<Location> {
+    let location = Location::parse(format!("{prefix}{name}"));
+    location.context("its name cannot be one of an object")
 }
 
 /// The time without a byte after which a request is tried again.
@@ -337,14 +244,15 @@ fn patience() -> Duration {
     Duration::from_secs(seconds.filter(|&seconds| seconds > 0).unwrap_or(PATIENCE))
 }
 
-fn retries() -> RetryConfig {
+/// How a request is tried again that may take the time `patience` without a byte.
+fn retries(patience: Duration) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
             max_backoff: Duration::from_secs(5),
             ..BackoffConfig::default()
         },
         max_retries: RETRIES,
-        retry_timeout: patience() * SLOWEST,
+        retry_timeout: patience * SLOWEST,
     }
 }
 
@@ -365,6 +273,7 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
         value.set_sensitive(true);
         authorization = Some(value);
     }
+    install_encryption();
     let query = query.map_or(String::new(), |query| format!("?{query}"));
     let client = reqwest::Client::builder()
         // The crate's own client would give the query to the server of a redirection.
@@ -377,7 +286,7 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
     let client = client.build().context("cannot set up connections")?;
     let builder = HttpBuilder::new()
         .with_url(format!("{scheme}{host}/{path}{query}"))
-        .with_retry(retries())
+        .with_retry(retries(patience()))
         .with_http_connector(Guard {
             authorization,
             client: Some(client),
@@ -389,15 +298,19 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
     Ok(Box::new(store))
 }
 
-/// The bucket of an address, with what the environment says about its server and the credentials.
-fn bucket(url: &Url) -> Result<Box<dyn ObjectStore>> {
-    ensure!(
-        url.user.is_none() && url.query.is_none(),
-        "a URL of S3 has no user and no query: credentials are in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    );
+/// Chooses how connections are encrypted. Another choice is no harm: it is that of the whole process.
+fn install_encryption() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The bucket of an address, with what the environment says about its server and the credentials. A request is tried again after
+/// the time `patience` without a byte.
+fn bucket(url: &Url, patience: Duration) -> Result<Box<dyn ObjectStore>> {
+    ensure!(url.user.is_none() && url.query.is_none(), NO_CREDENTIALS);
+    install_encryption();
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(url.host)
-        .with_retry(retries())
+        .with_retry(retries(patience))
         .with_http_connector(Guard {
             authorization: None,
             client: None,
@@ -412,12 +325,12 @@ fn bucket(url: &Url) -> Result<Box<dyn ObjectStore>> {
     unless_set(
         "AWS_READ_TIMEOUT",
         ClientConfigKey::ReadTimeout,
-        seconds(patience()),
+        seconds(patience),
     );
     unless_set(
         "AWS_TIMEOUT",
         ClientConfigKey::Timeout,
-        seconds(patience() * SLOWEST),
+        seconds(patience * SLOWEST),
     );
     let endpoints = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
     let endpoint = endpoints.iter().find_map(|name| env::var(name).ok());

@@ -53,7 +53,7 @@ enum Data {
 #[derive(Debug)]
 enum Store {
     Folder(Folder),
-    Remote(Remote),
+    Remote(Box<Remote>),
     /// The files by their names below the folder.
     Memory(BTreeMap<String, Vec<u8>>),
 }
@@ -182,10 +182,9 @@ impl Source {
     /// Opens a Zarr store on a server.
     fn open_remote(url: &Url) -> Result<Source> {
         let traffic = Traffic::default();
-        let opened = traffic.count(0, || Ok(Remote::open(url)));
-        let (remote, description) = opened.map_err(plain)??;
+        let (remote, description) = traffic.count(0, || Remote::open(url))?;
         Ok(Source {
-            store: Some(Store::Remote(remote)),
+            store: Some(Store::Remote(Box::new(remote))),
             ..Source::drained(description, traffic)
         })
     }
@@ -253,8 +252,7 @@ impl Source {
                 if let Some(first) = self.failure() {
                     bail!(first);
                 }
-                let read = || Ok(remote.read(name, span, most));
-                let read = self.traffic.count(0, read).map_err(plain)?;
+                let read = self.traffic.count(0, || remote.read(name, span, most));
                 let part = read.map_err(|error| self.failed(format!("{name}: {error:#}")))?;
                 let bytes = part.as_ref().map_or(0, |part| part.bytes.len());
                 self.traffic

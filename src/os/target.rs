@@ -4,17 +4,20 @@ use super::durable::parent;
 use super::fault::{self, Kind};
 use super::held::Folder;
 use super::identity::Identity;
+use super::remote::Upload;
 use super::sha256::Sha256;
 use super::store::is_store_name;
-use super::store_record::{Origin, StoreRun};
+use super::store_record::{Origin, PageRanges, Record, StoreRun};
 use super::system::{self, About, FileKind};
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
 use super::unfinished_store::{StorePlace, UnfinishedStore};
+use super::url::{Url, check_output};
 use crate::os::console;
 use crate::os::name::Shown;
 use crate::os::reason::{exists, plain, reason};
 use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
@@ -59,13 +62,20 @@ enum Sink {
     },
     /// A store, and what is written of it, after `begin_store`.
     Store(StorePlace, OnceLock<Box<UnfinishedStore>>),
+    /// A store in a bucket.
+    Upload(Box<Upload>),
 }
 
 impl Target {
     /// Prepares an output that the user names, without touching an existing file. Such a file is refused
     /// unless `overwrite`; `-` is standard output. A FIFO or a device is opened now. A name that ends in `.zarr` is that of
-    /// a store.
+    /// a store, in a folder or in a bucket.
     pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
+        if let Some(url) = Url::parse(path) {
+            check_output(path)?;
+            let upload = Upload::new(&url, overwrite)?;
+            return Ok(Target::to(Sink::Upload(Box::new(upload))));
+        }
         if path == Path::new("-") {
             console::check_output().map_err(plain)?;
             return Ok(Target::to(stream_to(path, None)));
@@ -224,7 +234,7 @@ impl Target {
     pub fn written(&self) -> Vec<u8> {
         match &self.sink {
             Sink::Stream { bytes, .. } => bytes.lock().map(|it| it.clone()).unwrap_or_default(),
-            Sink::File { .. } | Sink::Store(..) => Vec::new(),
+            Sink::File { .. } | Sink::Store(..) | Sink::Upload(_) => Vec::new(),
         }
     }
 
@@ -232,7 +242,7 @@ impl Target {
     /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
     pub fn reserve(&self, len: u64) -> Result<()> {
         match &self.sink {
-            Sink::Stream { .. } | Sink::Store(..) => Ok(()),
+            Sink::Stream { .. } | Sink::Store(..) | Sink::Upload(_) => Ok(()),
             Sink::File {
                 unfinished, path, ..
             } => {
@@ -268,37 +278,71 @@ impl Target {
                 held[start..start + bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
-            Sink::Store(..) => bail!("its name is that of a Zarr store, which is not one file"),
+            Sink::Store(..) | Sink::Upload(_) => {
+                bail!("its name is that of a Zarr store, which is not one file")
+            }
         }
     }
 
     /// Begins a store, or continues it as `store_run` says; nothing of any other output.
     ///
     /// # Errors
-    /// Another run that writes the store, and a folder in its place that is not an unfinished store.
+    /// Another run that writes the store, a folder in its place that is not an unfinished store, and a bucket that cannot be
+    /// written.
     pub fn begin_store(&self) -> Result<()> {
-        if let Sink::Store(place, begun) = &self.sink {
-            let origin = Origin::new(&self.store_run, self.store_input.as_deref());
-            let store = UnfinishedStore::begin(place.clone(), &self.store_run, origin.as_ref())?;
-            ensure!(
-                begun.set(Box::new(store)).is_ok(),
-                "internal error: a store is begun twice"
-            );
+        match &self.sink {
+            Sink::Store(place, begun) => {
+                let origin = Origin::new(&self.store_run, self.store_input.as_deref());
+                let store = UnfinishedStore::begin(place.clone(), &self.store_run, origin.as_ref());
+                ensure!(
+                    begun.set(Box::new(store?)).is_ok(),
+                    "internal error: a store is begun twice"
+                );
+                Ok(())
+            }
+            Sink::Upload(upload) => upload.begin(),
+            Sink::File { .. } | Sink::Stream { .. } => Ok(()),
         }
-        Ok(())
     }
 
-    /// The store, after `begin_store`.
+    /// What is finished of the store, after `begin_store`.
     ///
     /// # Errors
     /// A target that is not a store.
-    pub fn store(&self) -> Result<&UnfinishedStore> {
+    pub fn store_record(&self) -> Result<&Record> {
+        match &self.sink {
+            Sink::Upload(upload) => Ok(upload.record()),
+            _ => Ok(self.folder()?.record()),
+        }
+    }
+
+    /// Called when all pages of this run are finished: returns the ranges of all pages, unless another task completes the store.
+    ///
+    /// # Errors
+    /// A target that is not a store, and files of another task that are damaged.
+    pub fn complete_store(&self, pages: usize) -> Result<Option<BTreeMap<usize, PageRanges>>> {
+        match &self.sink {
+            Sink::Upload(upload) => Ok(Some(upload.record().pages())),
+            _ => self.folder()?.complete(pages),
+        }
+    }
+
+    /// The folder of a store, after `begin_store`.
+    fn folder(&self) -> Result<&UnfinishedStore> {
         match &self.sink {
             Sink::Store(_, begun) => {
                 let store = begun.get().map(Box::as_ref);
                 store.context("internal error: no store is begun")
             }
             _ => bail!("a Zarr store is a folder whose name must end in .zarr"),
+        }
+    }
+
+    /// Runs work that writes files of a store in parallel, on as many threads as are best.
+    pub fn in_parallel<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.sink {
+            Sink::Upload(upload) => upload.in_parallel(work),
+            _ => work(),
         }
     }
 
@@ -325,7 +369,7 @@ impl Target {
                 overwrite: false,
             },
             Sink::Stream { path, .. } => stream_to(path, None),
-            Sink::Store(..) => bail!("a Zarr store is not one file"),
+            Sink::Store(..) | Sink::Upload(_) => bail!("a Zarr store is not one file"),
         };
         Ok(Target::to(scratch))
     }
@@ -365,7 +409,7 @@ impl Target {
                 buffer.copy_from_slice(written.context("internal error: not written yet")?);
                 Ok(())
             }
-            Sink::Store(..) => bail!("a Zarr store is not one file"),
+            Sink::Store(..) | Sink::Upload(_) => bail!("a Zarr store is not one file"),
         }
     }
 
@@ -375,12 +419,15 @@ impl Target {
     /// # Errors
     /// A target that is not a store, and a file that cannot be written.
     pub fn write_member(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let store = self.store()?;
-        let write = || store.write(Path::new(name), bytes, self.sync);
-        self.traffic
-            .count(bytes.len(), write)
-            .map_err(plain)
-            .with_context(|| name.to_owned())
+        let write = || match &self.sink {
+            Sink::Upload(upload) => upload.write(name, bytes),
+            _ => {
+                let written = self.folder()?.write(Path::new(name), bytes, self.sync);
+                written.map_err(plain)
+            }
+        };
+        let written = self.traffic.count(bytes.len(), write);
+        written.with_context(|| name.to_owned())
     }
 
     /// As `write_member`, for a file of a page, which is recorded as finished.
@@ -389,7 +436,7 @@ impl Target {
     /// As `write_member`.
     pub fn write_page_member(&self, page: usize, name: &str, bytes: &[u8]) -> Result<()> {
         self.write_member(name, bytes)?;
-        let added = self.store()?.record().add_file(page, name, bytes);
+        let added = self.store_record()?.add_file(page, name, bytes);
         added.map_err(plain).context("cannot record it")
     }
 
@@ -449,7 +496,7 @@ impl Target {
                     .map_err(|_| anyhow::anyhow!("another thread failed"))?;
                 Sha256::of_bytes(&bytes)
             }
-            Sink::Store(..) => return Ok(None),
+            Sink::Store(..) | Sink::Upload(_) => return Ok(None),
         };
         Ok(Some(digest))
     }
@@ -462,7 +509,7 @@ impl Target {
 
     /// As `commit`, but first calls `announce` with the identity of the file or store that is about to get its name,
     /// and stops if it returns an error. Streams are not announced, because they cannot be recognised
-    /// later, and neither is a store that another task completes.
+    /// later, and neither is a store that another task completes, or one in a bucket.
     pub fn commit_announced(
         self,
         len: u64,
@@ -530,6 +577,7 @@ impl Target {
                     store.name(sync)?;
                 }
             }
+            Sink::Upload(upload) => traffic.count(0, || upload.finish())?,
         }
         Ok(traffic)
     }

@@ -1,6 +1,5 @@
 //! The cost of reading and writing: bytes, and the time in system calls.
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,12 +19,12 @@ struct Calls {
 }
 
 impl Traffic {
-    /// Counts a system call that moves `bytes`.
-    pub(super) fn count<T>(
+    /// Counts a system call or a request that moves `bytes`.
+    pub(super) fn count<T, E>(
         &self,
         bytes: usize,
-        call: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<T> {
+        call: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.note(|calls| {
             calls.under_way += 1;

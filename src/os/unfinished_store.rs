@@ -11,10 +11,12 @@ use super::fault::{self, Kind};
 use super::held::Folder;
 use super::identity::Identity;
 use super::reason::{exists, is_absence, plain};
+use super::remote::Upload;
 use super::store::DESCRIPTIONS;
 use super::store_record::{Origin, PageRanges, Record, StoreRun, StoreTask};
 use super::system::FileKind;
 use super::unfinished::{close, not_ending};
+use super::url::Url;
 use anyhow::{Result, bail, ensure};
 use partial::{Partial, join};
 use std::collections::BTreeMap;
@@ -240,8 +242,11 @@ impl Drop for UnfinishedStore {
 /// Whether a store at `path` would replace another one.
 ///
 /// # Errors
-/// A store, unless `overwrite`, anything that is not a store, and a folder that cannot be read.
+/// A store, unless `overwrite`, anything that is not a store, and a folder or a bucket that cannot be read.
 pub fn replaces_store(path: &Path, overwrite: bool) -> Result<bool> {
+    if let Some(url) = Url::parse(path) {
+        return Upload::new(&url, overwrite)?.replaces();
+    }
     match (Folder::open(parent(path)), path.file_name()) {
         (Ok(folder), Some(name)) => check_replaceable(&folder, name, overwrite),
         // A folder that does not exist yet.

@@ -6,8 +6,17 @@ use anyhow::{Result, bail};
 use std::borrow::Cow;
 use std::path::Path;
 
+/// The scheme of a bucket.
+pub const S3: &str = "s3://";
+
 /// The schemes of the addresses that are read.
-const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
+const SCHEMES: [&str; 3] = ["https://", "http://", S3];
+
+/// What is wrong with a program without the feature, and what to do.
+pub const NO_FEATURE: &str = "it was built without the feature `remote` (build it with cargo install --path . --features remote)";
+
+/// What is wrong with the address of a bucket that has more than a name and a path, and what to do.
+pub const NO_CREDENTIALS: &str = "a URL of S3 has no user and no query: credentials are in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
 
 /// What replaces a secret.
 const HIDDEN: &str = "***";
@@ -68,17 +77,39 @@ impl<'a> Url<'a> {
     }
 }
 
-/// Refuses an address as an output.
+/// Refuses an address as an output, unless it is that of a Zarr store in a bucket.
 ///
 /// # Errors
 /// Says what to do instead.
 pub fn check_output(path: &Path) -> Result<()> {
-    match shown(path) {
-        Some(address) => bail!(
-            "cannot write {address}: URLs are only read (write a local file and copy it to the server)"
-        ),
-        None => Ok(()),
-    }
+    let (Some(url), Some(address)) = (Url::parse(path), shown(path)) else {
+        return Ok(());
+    };
+    let is_store = !url.host.is_empty()
+        && url.path.to_ascii_lowercase().ends_with(".zarr")
+        && address.ends_with(url.path);
+    let why = if url.scheme != S3 {
+        "web servers are only read: write a local file and copy it to the server".into()
+    } else if cfg!(not(feature = "remote")) {
+        format!("this gpuimg writes no URLs: {NO_FEATURE}, or write a local file and copy it")
+    } else if url.user.is_some() || url.query.is_some() {
+        NO_CREDENTIALS.into()
+    } else if !is_store {
+        "only Zarr stores are written to a bucket: give a name such as s3://bucket/image.zarr (write other files locally, and copy them)".into()
+    } else {
+        return Ok(());
+    };
+    bail!("cannot write {address}: {why}")
+}
+
+/// Whether one of two paths is the address of a store in a bucket, and the other that of the same store, or of one in it.
+pub fn overlap(one: &Path, other: &Path) -> bool {
+    let (Some(one), Some(other)) = (Url::parse(one), Url::parse(other)) else {
+        return false;
+    };
+    let is_bucket = one.scheme == S3 && other.scheme == S3 && one.host == other.host;
+    let [one, other] = [one, other].map(|url| Path::new(url.path));
+    is_bucket && (one.starts_with(other) || other.starts_with(one))
 }
 
 /// Whether a path is the address of a store on a server.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The feature `remote`: its tests, and stores in a bucket of S3, which a server on this machine pretends to have (moto). The server is
+# The feature `remote`: its tests, and stores in a bucket of S3 that are read and written, which a server on this machine pretends to have (moto). The server is
 # installed in a Python environment below target/; says loudly where it cannot be had.
 #
 #   tests/objects/run.sh              build with the feature, and run all

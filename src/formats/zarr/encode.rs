@@ -63,12 +63,12 @@ impl<'a> ZarrEncoder<'a> {
         pages: &[PageSurvey],
     ) -> Result<ZarrEncoder<'a>> {
         options.check()?;
-        target.begin_store()?;
         let first = pages.first().context("an image without pages")?.shape;
         let other = pages.iter().position(|page| page.shape != first);
         if let Some(index) = other {
             check_shape(index, &pages[index].shape, &first)?;
         }
+        target.begin_store()?;
         Ok(ZarrEncoder {
             target,
             options,
@@ -106,7 +106,7 @@ impl<'a> ZarrEncoder<'a> {
         if self.begun < self.pages {
             return Ok(());
         }
-        let Some(ranges) = self.target.store()?.complete(self.pages)? else {
+        let Some(ranges) = self.target.complete_store(self.pages)? else {
             return Ok(());
         };
         let mut image = self.image.take().context("an image without a page")?;
@@ -174,7 +174,7 @@ impl Encoder for ZarrEncoder<'_> {
         levels.try_for_each(|level| level.add(&band, files))?;
         if let Some(last) = self.levels.pop_if(|last| last.rows.is_complete()) {
             let ranges = last.ranges.iter().map(|range| [range.min, range.max]);
-            let record = self.target.store()?.record();
+            let record = self.target.store_record()?;
             let added = record.add_page(self.begun - 1, ranges.collect());
             added.map_err(plain).context("cannot record a page")?;
             self.end_page()?;
@@ -183,8 +183,8 @@ impl Encoder for ZarrEncoder<'_> {
     }
 
     fn skips_page(&self) -> bool {
-        let store = self.target.store();
-        store.is_ok_and(|store| store.record().skips(self.begun, self.pages))
+        let record = self.target.store_record();
+        record.is_ok_and(|record| record.skips(self.begun, self.pages))
     }
 
     fn skip(&mut self, shape: &Shape, metadata: &Metadata) -> Result<()> {
@@ -227,8 +227,7 @@ fn write_files(level: &Level, bands: &[TileRow], files: PageFiles) -> Result<()>
         lefts.flat_map(move |left| channels.clone().map(move |channel| (band, left, channel)))
     });
     let pieces: Vec<(&TileRow, usize, usize)> = pieces.collect();
-    let pieces = pieces.into_par_iter();
-    pieces.try_for_each(|(band, left, channel)| {
+    let write = |(band, left, channel)| {
         let plane = Plane {
             level,
             band,
@@ -237,7 +236,9 @@ fn write_files(level: &Level, bands: &[TileRow], files: PageFiles) -> Result<()>
             compression: files.compression,
         };
         files.write(&plane, left)
-    })
+    };
+    let write_all = || pieces.into_par_iter().try_for_each(write);
+    files.target.in_parallel(write_all)
 }
 
 /// The smallest and the largest finite sample of a channel, in rows of a page of this shape.
@@ -333,7 +334,7 @@ impl PageFiles<'_> {
         let name = self
             .image
             .file_name(plane.level, self.page, plane.channel, place);
-        if self.target.store()?.record().has_file(&name) {
+        if self.target.store_record()?.has_file(&name) {
             return Ok(());
         }
         let file = plane.file(left)?;
