@@ -387,7 +387,7 @@ mod served {
         assert!(most > 0 && most < 100 << 20, "{most}");
     }
 
-    /// The server to which another one sends us gets the name of the file, and neither the user nor the signature.
+    /// The server that a redirection names gets the name of the file, but neither the user nor the signature.
     #[test]
     fn a_redirection_gets_no_secret() {
         let place = stores();

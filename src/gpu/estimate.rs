@@ -44,6 +44,11 @@ fn gpu_start() -> f64 {
     *START
 }
 
+/// These seconds, or 0 with `GPUIMG_GPU_START=0`, for which an image costs a GPU nothing besides its bytes.
+fn unless_free(seconds: f64) -> f64 {
+    if gpu_start() > 0.0 { seconds } else { 0.0 }
+}
+
 /// Workers of a batch that use one GPU with `auto`; the others stay on the CPU. The GPU processes 12 images at a time, while as many
 /// more are read and written. With 64 workers instead, an H200 was no faster than with 32, and started later (`PIN`).
 pub const WORKERS_OF_GPU: usize = 24;
@@ -55,10 +60,7 @@ const PIN: f64 = 0.01;
 /// Seconds that one GPU must save a batch of `workers` before it is started: its start, the time that this takes from the cores,
 /// and the pinning of memory.
 pub fn worth_starting(workers: usize) -> f64 {
-    match gpu_start() {
-        0.0 => 0.0,
-        start => 2.0 * start + PIN * workers.min(WORKERS_OF_GPU) as f64,
-    }
+    2.0 * gpu_start() + unless_free(PIN) * workers.min(WORKERS_OF_GPU) as f64
 }
 
 /// Seconds that one GPU, once it is started, is estimated to save for each image of a batch of `workers`; 0 if it saves none.
@@ -68,12 +70,7 @@ pub fn saved_in_batch(work: &Work, workers: usize) -> f64 {
         return 0.0;
     }
     let on_gpu = workers.min(WORKERS_OF_GPU);
-    let shared = work.transferred as f64 / GPU_SHARED_TRANSFER
-        + if gpu_start() > 0.0 {
-            GPU_SHARED_IMAGE
-        } else {
-            0.0
-        };
+    let shared = unless_free(GPU_SHARED_IMAGE) + work.transferred as f64 / GPU_SHARED_TRANSFER;
     let gpu_rate = (on_gpu as f64 / gpu).min(1.0 / shared);
     let before = workers as f64 / cpu;
     let after = gpu_rate + (workers - on_gpu) as f64 / cpu;
@@ -119,9 +116,8 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
                 CPU_DECODES
             };
     let start = if started { 0.0 } else { gpu_start() };
-    let image = if gpu_start() > 0.0 { GPU_IMAGE } else { 0.0 };
     let gpu = start
-        + image
+        + unless_free(GPU_IMAGE)
         + work.transferred as f64 / GPU_TRANSFER
         + compressed / GPU_ENCODES
         + decoded / GPU_DECODES;
@@ -132,7 +128,7 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// PNGs of 2048² that are normalized, of which a host decodes `rate` bytes per second and core.
+    /// The work of normalizing a PNG of 2048², on a host whose cores decode `rate` bytes per second each.
     fn png(rate: f64) -> Work {
         let bytes = 2 * 2048 * 2048;
         Work {

@@ -244,7 +244,7 @@ fn patience() -> Duration {
     Duration::from_secs(seconds.filter(|&seconds| seconds > 0).unwrap_or(PATIENCE))
 }
 
-/// How a request is tried again that may take the time `patience` without a byte.
+/// How requests are retried, each of which may wait for `patience` until a byte comes.
 fn retries(patience: Duration) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -298,13 +298,13 @@ fn server(url: &Url) -> Result<Box<dyn ObjectStore>> {
     Ok(Box::new(store))
 }
 
-/// Chooses how connections are encrypted. Another choice is no harm: it is that of the whole process.
+/// Chooses the library that encrypts connections. If the process has chosen one already, that one stays.
 fn install_encryption() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The bucket of an address, with what the environment says about its server and the credentials. A request is tried again after
-/// the time `patience` without a byte.
+/// The bucket of an address, with what the environment says about its server and the credentials. A request is retried
+/// if no byte comes within `patience`.
 fn bucket(url: &Url, patience: Duration) -> Result<Box<dyn ObjectStore>> {
     ensure!(url.user.is_none() && url.query.is_none(), NO_CREDENTIALS);
     install_encryption();

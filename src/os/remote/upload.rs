@@ -1,7 +1,8 @@
 //! A Zarr store that is written to a bucket of S3. No object can be renamed, so the file that describes the store, without which it
 //! is none, is sent last.
 //!
-//! The first object is a mark, and it is removed after everything else. So whatever ends a run, what it leaves is recognised.
+//! The first object that is sent is a mark, and it is the last one to be removed. So gpuimg recognises the objects of an unfinished run,
+//! whatever ended it.
 
 use super::failure::{Failure, Server};
 use super::{bucket, location, patience, pool, runtime};
@@ -31,10 +32,10 @@ const MARK_TEXT: &[u8] =
 /// The description, which makes a store of the objects.
 const ROOT: &str = DESCRIPTIONS[0];
 
-/// The most bytes of an object that are sent in one request: the fewest that S3 takes as a part.
+/// The most bytes that one request sends: the smallest part that S3 accepts in a multipart upload.
 const MOST_SENT: usize = 5 << 20;
 
-/// How much more time than another one a request has whose bytes must pass the line before it is answered.
+/// A request that sends data may take this many times longer, because the server answers when it has received all of them.
 const SENDING: u32 = 2;
 
 /// The addresses of the stores that are being written.
@@ -49,7 +50,7 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<String>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The places of objects.
+/// The locations of objects.
 type Objects = BoxStream<'static, object_store::Result<Location>>;
 
 /// A store that is not complete yet.
@@ -59,7 +60,7 @@ pub struct Upload {
     server: Server,
     /// The address, for messages.
     address: String,
-    /// What is before the names of its files.
+    /// The prefix of the names of its objects.
     prefix: String,
     overwrite: bool,
     /// The description, which is sent last.
@@ -68,7 +69,7 @@ pub struct Upload {
     pool: &'static ThreadPool,
 }
 
-/// What is where a store will be.
+/// What is already at the address of a store.
 enum Found {
     Nothing,
     Store,
