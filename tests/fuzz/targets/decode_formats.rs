@@ -5,8 +5,8 @@
 
 use gpuimg::internals::formats::format::HEAD;
 use gpuimg::internals::formats::{FORMATS, Reader, Reading, npy};
-use gpuimg::internals::os::Source;
 use gpuimg::internals::image::Image;
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::{opinion, recipe, seeds};
 use libfuzzer_sys::fuzz_target;
 

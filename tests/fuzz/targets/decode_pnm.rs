@@ -3,8 +3,8 @@
 #![no_main]
 
 use gpuimg::internals::formats::pnm;
-use gpuimg::internals::os::Source;
 use gpuimg::internals::image::Samples;
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;
 

@@ -3,12 +3,12 @@
 
 #![no_main]
 
+use gpuimg::internals::engine::{Destination, NamedSource, Resources, process_source};
 use gpuimg::internals::formats::{FORMATS, Format, Reader, Reading};
 use gpuimg::internals::gpu::{Choice, Devices};
-use gpuimg::internals::os::Source;
 use gpuimg::internals::image::Depth;
 use gpuimg::internals::ops;
-use gpuimg::internals::engine::{Destination, NamedSource, Resources, process_source};
+use gpuimg::internals::os::Source;
 use gpuimg_fuzz::{mutate_png, mutate_tiff, seeds};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use std::path::Path;
@@ -24,7 +24,9 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let is = |magic: &[u8]| size > CHOICES + 8 && data[CHOICES..size].starts_with(magic);
     let mutate = match seed % 8 {
         0 => None,
-        _ if is(b"\x89PNG") => Some(mutate_png::mutate as fn(&mut [u8], usize, usize, u32) -> usize),
+        _ if is(b"\x89PNG") => {
+            Some(mutate_png::mutate as fn(&mut [u8], usize, usize, u32) -> usize)
+        }
         _ if is(b"II") || is(b"MM") => Some(mutate_tiff::mutate as _),
         _ => None,
     };
