@@ -34,6 +34,7 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use weezl::BitOrder::Msb;
 
 /// What is measured, what it was on the slower of two quiet machines (a Xeon, and an EPYC, whose plain copies
 /// are twice as fast), and what it must not fall below: about half of that, and of what is there without
@@ -52,6 +53,8 @@ const FLOORS: &[(&str, f64, f64)] = &[
     ("PNG read, smooth, Up: libdeflate", 0.52, 0.26),
     ("TIFF read, noisy, deflate: libdeflate", 1.57, 0.78),
     ("TIFF read, smooth, deflate: libdeflate", 0.50, 0.25),
+    ("TIFF read, noisy, LZW: weezl", 1.00, 0.50),
+    ("TIFF read, smooth, LZW: weezl", 1.00, 0.50),
     ("TIFF read, uncompressed: copy, fresh memory", 0.40, 0.20),
     ("normalize: copy", 0.20, 0.10),
     ("transpose: copy", 0.21, 0.10),
@@ -150,17 +153,29 @@ impl Bench {
     fn tiff(&mut self) {
         for kind in [Kind::Noisy, Kind::Smooth] {
             let image = kind.image(SIDE, SIDE);
-            let path = self.encoder(&image, "tiff", tiff::Compression::Deflate)();
-            let file = std::fs::read(path).unwrap();
-            let (ours, strips) = (self.decoder(&file), strips(&file));
-            let theirs = || {
-                strips
-                    .iter()
-                    .for_each(|strip| inflate(strip, image.shape().bytes()))
-            };
-            let name = format!("TIFF read, {}, deflate: libdeflate", kind.name());
-            self.row(&name, timing(ours), timing(theirs));
+            let (name, length) = (kind.name(), image.shape().bytes());
+            self.tiff_read(
+                &format!("TIFF read, {name}, deflate: libdeflate"),
+                self.encoder(&image, "tiff", tiff::Compression::Deflate)(),
+                |strip| inflate(strip, length),
+            );
+            self.tiff_read(
+                &format!("TIFF read, {name}, LZW: weezl"),
+                self.encoder(&image, "tiff", tiff::Compression::Lzw)(),
+                |strip| {
+                    let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(Msb, 8);
+                    black_box(decoder.decode(strip).unwrap());
+                },
+            );
         }
+    }
+
+    /// Our time for a file, and that of a library which only unpacks its strips.
+    fn tiff_read(&mut self, name: &str, path: PathBuf, unpack: impl Fn(&[u8])) {
+        let file = std::fs::read(path).unwrap();
+        let (ours, strips) = (self.decoder(&file), strips(&file));
+        let theirs = || strips.iter().for_each(|strip| unpack(strip));
+        self.row(name, timing(ours), timing(theirs));
     }
 
     fn memory(&mut self) {

@@ -1,7 +1,6 @@
 //! LZW as in TIFF (TIFF 6.0, section 13): codes of 9 to 12 bits, highest bit first, whose width
 //! grows one code early. Our own code, since a whole strip is in memory and the output itself can
-//! serve as the string table: on noisy 16-bit images it unpacks 1.8 times and packs 2.6 times as
-//! fast as the `weezl` crate.
+//! serve as the string table: `cargo bench --bench ratios` compares it with the `weezl` crate.
 
 use anyhow::{Result, ensure};
 
@@ -16,88 +15,182 @@ const WIDTHS: (u32, u32) = (9, 12);
 /// The number of codes of the widest width.
 const CODES: usize = 1 << WIDTHS.1;
 
-/// Unpacks into `out` until it is full or the data end; returns the number of bytes written.
+/// Bits of an entry of the table below its highest byte, which has the length of the string. For a string of up to `SHORT + 1`
+/// bytes, these bits are the string, its first byte lowest; for a longer one, its length and where it starts in the output.
+const PAYLOAD: u32 = 56;
+/// The longest string that is written without a look at its kind; with one byte more it still fits into an entry.
+const SHORT: u64 = 6;
+/// The highest byte of the entry of a longer string, and of a code without a string.
+const LONG: u64 = 8;
+const NONE: u64 = 255;
+/// Bits of the length in the entry of a longer string. No string has more bytes than there are codes.
+const LENGTH: u32 = 16;
+/// Codes that one word of the data holds.
+const AT_ONCE: usize = 4;
+
+/// Unpacks into `out` until it is full or the data end; returns the number of bytes. Up to eight bytes after them become 0.
+///
+/// # Errors
+/// Codes that stand for no string, and the bit order of before TIFF 6.0.
 pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
     ensure!(
         !packed.starts_with(&[0, 1]),
         "its LZW data are in the old bit order, which is not supported"
     );
-    // The strings of the table: the first eight bytes of each, lowest first, which suffices for
-    // nearly all strings of noisy images; its length; and its position in the output, where it was
-    // formed from the previous string and one more byte.
-    let mut heads = [0u64; CODES];
-    let mut lens = [1u16; CODES];
-    let mut starts = [0usize; CODES];
-    for (byte, head) in heads.iter_mut().take(256).enumerate() {
-        *head = byte as u64;
+    let mut entries = [NONE << PAYLOAD; CODES];
+    for (byte, entry) in entries.iter_mut().take(CLEAR).enumerate() {
+        *entry = 1 << PAYLOAD | byte as u64;
     }
-    let (mut bit, mut filled) = (0, 0);
-    let (mut next, mut width) = (FIRST, WIDTHS.0);
-    // The previous string; of length 0 after a Clear code.
-    let (mut head, mut len, mut start) = (0, 0u16, 0);
-    while filled < out.len() {
-        let Some(code) = code(packed, bit, width) else {
-            break;
-        };
-        bit += width as usize;
-        if code == CLEAR {
-            (next, width, len) = (FIRST, WIDTHS.0, 0);
-            continue;
-        }
-        if code == END {
+    let mut unpacker = Unpacker {
+        packed,
+        out,
+        bit: 0,
+        filled: 0,
+        entries,
+        next: FIRST,
+        width: WIDTHS.0,
+        last: NONE << PAYLOAD,
+        start: 0,
+    };
+    while unpacker.filled < unpacker.out.len() {
+        unpacker.write_short_strings();
+        if !unpacker.write_string()? {
             break;
         }
-        ensure!(
-            code < next || (code == next && len > 0),
-            "its LZW data are damaged"
-        );
-        if len > 0 && next < CODES {
-            // The previous string and the first byte of this one; if this string is the one being
-            // formed, its first byte is that of the previous string.
-            let byte = if code == next { head } else { heads[code] } & 0xff;
-            heads[next] = if len < 8 {
-                head | byte << (8 * len)
-            } else {
-                head
-            };
-            lens[next] = len + 1;
-            starts[next] = start;
-            next += 1;
-            if next == (1 << width) - 1 && width < WIDTHS.1 {
-                width += 1;
-            }
-        }
-        (head, len) = (heads[code], lens[code]);
-        let from = starts[code];
-        start = filled;
-        filled = write(out, filled, head, len.into(), from);
     }
+    let filled = unpacker.filled;
+    // Short strings are written as eight bytes.
+    out[filled..].iter_mut().take(8).for_each(|byte| *byte = 0);
     Ok(filled)
 }
 
-/// Writes a string at `at`, as far as `out` has space; returns its end.
-#[inline(always)]
-fn write(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize {
-    if let Some(place) = out.get_mut(at..at + 8) {
-        place.copy_from_slice(&head.to_le_bytes());
-        if len <= 8 {
-            return at + len;
-        }
-    }
-    write_long(out, at, head, len, from)
+/// What is unpacked, and the table of strings.
+struct Unpacker<'a> {
+    packed: &'a [u8],
+    out: &'a mut [u8],
+    /// Bits that have been read.
+    bit: usize,
+    /// Bytes that have been written.
+    filled: usize,
+    /// The strings of codes.
+    entries: [u64; CODES],
+    /// The code of the next new string.
+    next: usize,
+    /// Bits of a code.
+    width: u32,
+    /// The entry of the code before, and where its string starts; without a string after a Clear code.
+    last: u64,
+    start: usize,
 }
 
-/// As `write`, for a long string or near the end of the output.
-fn write_long(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize {
-    let len = len.min(out.len() - at);
-    let size = len.min(8);
-    out[at..at + size].copy_from_slice(&head.to_le_bytes()[..size]);
-    if len > 8 {
-        // The last byte may be the first one written here, if the string is being formed just now.
-        out.copy_within(from + 8..from + len - 1, at + 8);
-        out[at + len - 1] = out[from + len - 1];
+impl Unpacker<'_> {
+    /// Writes strings while they are short and neither the data nor the output nor the codes of this width end. Most strings of a
+    /// noisy image are written here, so a code takes few instructions, and one branch that depends on it.
+    fn write_short_strings(&mut self) {
+        let (packed, out, entries) = (self.packed, &mut *self.out, &mut self.entries);
+        let (mut bit, mut filled, mut next, width) = (self.bit, self.filled, self.next, self.width);
+        let (mut last, mut start) = (self.last, self.start);
+        'short: while last >> PAYLOAD <= SHORT
+            && next + AT_ONCE < (1 << width) - 1
+            && filled + 8 * AT_ONCE <= out.len()
+            && let Some(word) = packed.get(bit / 8..).and_then(|rest| rest.first_chunk())
+        {
+            let mut word = u64::from_be_bytes(*word) << (bit % 8);
+            for _ in 0..AT_ONCE {
+                let entry = entries[(word >> (64 - width)) as usize % CODES];
+                let len = entry >> PAYLOAD;
+                if len > SHORT {
+                    break 'short;
+                }
+                word <<= width;
+                bit += width as usize;
+                entries[next % CODES] = longer(last, entry as u8);
+                next += 1;
+                out[filled..filled + 8].copy_from_slice(&entry.to_le_bytes());
+                (last, start) = (entry, filled);
+                filled += len as usize;
+            }
+        }
+        (self.bit, self.filled, self.next) = (bit, filled, next);
+        (self.last, self.start) = (last, start);
     }
-    at + len
+
+    /// Writes the string of the next code, as far as the output has space. Returns false at the end of the data.
+    fn write_string(&mut self) -> Result<bool> {
+        let Some(code) = code(self.packed, self.bit, self.width) else {
+            return Ok(false);
+        };
+        self.bit += self.width as usize;
+        if code == CLEAR {
+            self.entries[FIRST..].fill(NONE << PAYLOAD);
+            (self.next, self.width, self.last) = (FIRST, WIDTHS.0, NONE << PAYLOAD);
+            return Ok(true);
+        }
+        if code == END {
+            return Ok(false);
+        }
+        if self.last >> PAYLOAD != NONE && self.next < CODES {
+            self.add_string(code);
+        }
+        self.last = self.entries[code];
+        self.start = self.filled;
+        ensure!(self.last >> PAYLOAD != NONE, "its LZW data are damaged");
+        let len = length(self.last).min(self.out.len() - self.filled);
+        let (at, end) = (self.filled, self.filled + len);
+        if self.last >> PAYLOAD == LONG {
+            let from = long_start(self.last);
+            // The last byte may be the first one written here, if the string is being formed just now.
+            self.out.copy_within(from..from + len - 1, at);
+            self.out[end - 1] = self.out[from + len - 1];
+        } else {
+            self.out[at..end].copy_from_slice(&self.last.to_le_bytes()[..len]);
+        }
+        self.filled = end;
+        Ok(true)
+    }
+
+    /// Adds the string of the code before and the first byte of this one. If this code is that of the new string, its first byte is
+    /// that of the string before.
+    fn add_string(&mut self, code: usize) {
+        let first = if code == self.next {
+            self.last
+        } else {
+            self.entries[code]
+        };
+        let len = length(self.last) as u64;
+        self.entries[self.next] = if len <= SHORT {
+            let byte = match first >> PAYLOAD {
+                LONG => self.out[long_start(first)],
+                _ => first as u8,
+            };
+            longer(self.last, byte)
+        } else {
+            LONG << PAYLOAD | (self.start as u64) << LENGTH | (len + 1)
+        };
+        self.next += 1;
+        if self.next == (1 << self.width) - 1 && self.width < WIDTHS.1 {
+            self.width += 1;
+        }
+    }
+}
+
+/// The entry of a short string and one more byte.
+#[inline(always)]
+fn longer(short: u64, byte: u8) -> u64 {
+    short + (1 << PAYLOAD) + (u64::from(byte) << (8 * (short >> PAYLOAD)))
+}
+
+/// The length of an entry's string.
+fn length(entry: u64) -> usize {
+    match entry >> PAYLOAD {
+        LONG => (entry % (1 << LENGTH)) as usize,
+        len => len as usize,
+    }
+}
+
+/// Where a long string starts in the output.
+fn long_start(entry: u64) -> usize {
+    ((entry % (1 << PAYLOAD)) >> LENGTH) as usize
 }
 
 /// The code of `width` bits at bit `at`, highest bit first; `None` if the data end before.
@@ -189,5 +282,174 @@ impl Packed {
         let size = self.have.div_ceil(8) as usize;
         self.bytes.extend_from_slice(&left.to_be_bytes()[..size]);
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weezl::BitOrder;
+    use weezl::encode::Encoder;
+
+    /// A plain decoder, whose table has each string as bytes; `None` for codes that stand for no string.
+    fn plain(packed: &[u8], most: usize) -> Option<Vec<u8>> {
+        let new = || -> Vec<Vec<u8>> {
+            let bytes = (0..=255).map(|byte| vec![byte]);
+            bytes.chain([vec![], vec![]]).collect()
+        };
+        let (mut table, mut last) = (new(), Vec::new());
+        let (mut out, mut bit) = (Vec::new(), 0);
+        while out.len() < most {
+            // The width grows one code early.
+            let width = (table.len() + 1).ilog2().clamp(8, 11) as usize + 1;
+            if bit + width > 8 * packed.len() {
+                break;
+            }
+            let code = (bit..bit + width).fold(0, |code, at| {
+                code << 1 | usize::from(packed[at / 8] >> (7 - at % 8) & 1)
+            });
+            bit += width;
+            match code {
+                CLEAR => {
+                    (table, last) = (new(), Vec::new());
+                    continue;
+                }
+                END => break,
+                _ => {}
+            }
+            if !last.is_empty() && table.len() < CODES {
+                let first = if code == table.len() {
+                    &last
+                } else {
+                    table.get(code)?
+                };
+                let longer = [&last[..], &[*first.first()?]].concat();
+                table.push(longer);
+            }
+            last = table.get(code)?.clone();
+            out.extend_from_slice(&last);
+        }
+        out.truncate(most);
+        Some(out)
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        *state >> 33
+    }
+
+    /// Bytes of few values and of many, and runs, so that strings are short and long.
+    fn samples() -> Vec<Vec<u8>> {
+        let mut state = 1;
+        let mut all = vec![vec![], vec![7], vec![0; 70_000]];
+        for values in [2, 5, 40, 256] {
+            for run in [1, 3, 50] {
+                let mut bytes = Vec::new();
+                while bytes.len() < 40_000 {
+                    let byte = (random(&mut state) % values) as u8;
+                    let length = 1 + random(&mut state) % run;
+                    bytes.extend((0..length).map(|_| byte));
+                }
+                all.push(bytes);
+            }
+        }
+        all
+    }
+
+    fn unpacked(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+        let mut out = vec![0xa5; size];
+        let filled = unpack(packed, &mut out).ok()?;
+        assert!(
+            out[filled..].iter().all(|byte| [0, 0xa5].contains(byte)),
+            "more than zeros after the end"
+        );
+        out.truncate(filled);
+        Some(out)
+    }
+
+    #[test]
+    fn what_others_pack_is_unpacked_to_every_size() {
+        for bytes in samples() {
+            let theirs = Encoder::with_tiff_size_switch(BitOrder::Msb, 8)
+                .encode(&bytes)
+                .expect("packed");
+            for packed in [&theirs, &pack(&bytes)] {
+                let sizes = [
+                    0,
+                    1,
+                    7,
+                    8,
+                    9,
+                    31,
+                    32,
+                    33,
+                    5000,
+                    bytes.len(),
+                    bytes.len() + 100,
+                ];
+                for size in sizes {
+                    let expected = &bytes[..size.min(bytes.len())];
+                    assert!(
+                        unpacked(packed, size).as_deref() == Some(expected),
+                        "{size} of {}",
+                        bytes.len()
+                    );
+                }
+            }
+        }
+    }
+
+    /// Bits that nobody packed: a table that is full and never emptied, strings that are being formed, and codes without a string.
+    #[test]
+    fn codes_of_any_kind_are_unpacked_as_by_a_plain_decoder() {
+        let mut state = 2;
+        let (mut good, mut damaged) = (0, 0);
+        for case in 0..200 {
+            let (mut packed, mut next) = (
+                Packed {
+                    bytes: vec![],
+                    bits: 0,
+                    have: 0,
+                },
+                FIRST - 1,
+            );
+            packed.put(CLEAR, WIDTHS.0);
+            for _ in 0..random(&mut state) % 9000 {
+                let width = (next + 1).ilog2().clamp(8, 11) + 1;
+                let code = match random(&mut state) % 20_000 {
+                    0 => CLEAR,
+                    1..=4 if case % 2 == 0 => next + 2,
+                    5 if case % 4 == 0 => END,
+                    6..=2000 => next,
+                    2001..=9000 => random(&mut state) as usize % next.max(1),
+                    _ => random(&mut state) as usize % 256,
+                };
+                let code = if code == END && case % 4 != 0 || next < FIRST && code > 255 {
+                    65
+                } else {
+                    code
+                };
+                packed.put(code.min(CODES - 1), width);
+                next = match code {
+                    CLEAR => FIRST - 1,
+                    _ => (next + 1).min(CODES),
+                };
+            }
+            let packed = packed.end();
+            for size in [100, 60_000, 10 << 20] {
+                let expected = plain(&packed, size);
+                assert!(
+                    unpacked(&packed, size) == expected,
+                    "case {case}, {size} bytes"
+                );
+                match expected {
+                    Some(_) => good += 1,
+                    None => damaged += 1,
+                }
+            }
+        }
+        assert!(good > 150 && damaged > 50, "{good} {damaged}");
     }
 }
