@@ -84,6 +84,34 @@ fn a_store_by_hand() {
     assert_eq!(document(&files, "zarr.json"), group);
 }
 
+/// Chunks that Blosc cannot make smaller are stored after a header of 16 bytes. Bytes have no place in a sample to be sorted by.
+#[test]
+fn blosc_by_hand() {
+    for (sample, shuffle, file) in [
+        (
+            2,
+            "shuffle",
+            stack(&[grey([[1, 515]])], &Metadata::default()),
+        ),
+        (1, "noshuffle", b"P5\n2 1\n255\n\x07\x09".to_vec()),
+    ] {
+        let files = store_of(&file, "convert in.tif out.zarr --zarr blosc");
+        let chunk = &files[Path::new("0/c/0/0")];
+        let (size, length) = (2 * sample, 16 + 2 * sample);
+        let header = [
+            2, 1, 2, sample, size, 0, 0, 0, size, 0, 0, 0, length, 0, 0, 0,
+        ];
+        assert_eq!(chunk[..16], header);
+        if sample == 2 {
+            assert_eq!(chunk[16..], [1, 0, 3, 2]);
+        }
+        let blosc = json!({"name": "blosc", "configuration": {
+            "cname": "zstd", "clevel": 1, "shuffle": shuffle, "typesize": sample, "blocksize": 262_144,
+        }});
+        assert_eq!(document(&files, "0/zarr.json")["codecs"][1], blosc);
+    }
+}
+
 /// A shard of four chunks of one sample, of which one is not of the image: after the chunks, their offsets and lengths and the
 /// CRC-32C of these.
 #[test]
@@ -230,7 +258,12 @@ fn bands_of_rows_give_the_same_files() {
 /// What is written is read back, and written again with the same bytes.
 #[test]
 fn a_store_is_read_back() {
-    for options in ["", " --zarr none", " --zarr-chunk 2 --zarr-shard 4"] {
+    for options in [
+        "",
+        " --zarr none",
+        " --zarr blosc",
+        " --zarr-chunk 2 --zarr-shard 4",
+    ] {
         let place = folder(&[("in.tif", &file(12, HYPERSTACK))]);
         let root = place.path();
         done(root, &format!("convert in.tif a.zarr{options}"));

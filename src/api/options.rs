@@ -233,7 +233,7 @@ impl WriteOptions {
         Ok(self)
     }
 
-    /// The compression of OME-Zarr: `zstd` or `none`.
+    /// The compression of OME-Zarr: `zstd`, `blosc` or `none`.
     ///
     /// # Errors
     /// Anything else.

@@ -189,7 +189,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 29] = [
+        let options: [&[&str]; 30] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -211,6 +211,7 @@ mod tests {
             &["--quality", "75"],
             &["--raw-type", "be"],
             &["--zarr", "none"],
+            &["--zarr", "blosc"],
             &["--zarr-chunk", "512"],
             &["--zarr-shard", "4096"],
             &["--zarr-levels", "2"],

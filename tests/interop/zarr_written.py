@@ -138,14 +138,14 @@ for kind, size in itertools.product(["u1", "i1", "u2", "i2", "u4", "i4", "f4", "
     image = samples((3, *size), kind)
     if np.dtype(kind).kind == "f":
         image.flat[0] = np.nan
-    for options in [("--zarr-chunk", 16), ("--zarr-chunk", 16, "--zarr", "none"), ("--zarr-chunk", 16, "--zarr-shard", 48)]:
+    for options in [("--zarr-chunk", 16), ("--zarr-chunk", 16, "--zarr", "none"), ("--zarr-chunk", 48, "--zarr", "blosc"), ("--zarr-chunk", 16, "--zarr-shard", 48)]:
         _, store = convert(image, *options)
         compare(store, image, (kind, size, options))
         check("partial", not pathlib.Path(f"{store}.partial").exists(), store)
     read_back(store, (kind, size))
 
 image = samples((1023, 1025), "u2")
-for options in [(), ("--low-memory",), ("--zarr-levels", 3), ("--zarr-shard", 2048)]:
+for options in [(), ("--low-memory",), ("--zarr-levels", 3), ("--zarr-shard", 2048), ("--zarr", "blosc", "--zarr-shard", 2048)]:
     _, store = convert(image, *options)
     compare(store, image, options)
 whole, bands = (convert(image, "--zarr-chunk", 100, *options)[1] for options in [(), ("--low-memory",)])

@@ -249,7 +249,7 @@ def write(
         png: "fast", "small" or "store".
         tiff: "none", "deflate", "lzw" or "zstd".
         tiff_layout: "strips", or "cog": a cloud-optimized TIFF of one image, with tiles and overviews.
-        zarr: the compression of an OME-Zarr, "zstd" or "none".
+        zarr: the compression of an OME-Zarr, "zstd", "blosc" or "none".
         zarr_chunk: the rows and columns of a chunk in an OME-Zarr; 1024 without it.
         zarr_shard: the rows and columns of a file that holds several chunks, a multiple of `zarr_chunk`.
         zarr_levels: the number of levels of an OME-Zarr; without it the image is halved until it fits into one chunk.

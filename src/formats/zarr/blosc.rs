@@ -13,6 +13,16 @@ const STORED: u8 = 2;
 const BIT_SHUFFLE: u8 = 4;
 const UNSPLIT: u8 = 16;
 
+/// The versions of the header and of Zstandard's streams, and the number of this compression.
+const VERSIONS: [u8; 2] = [2, 1];
+const ZSTD: u8 = 4;
+
+/// Bytes of a block that is written: both it and its sorted bytes fit into a core's second cache.
+pub const BLOCK: usize = 256 << 10;
+
+/// The most bytes that a buffer can have: its length is a signed number of 32 bits.
+const MOST: usize = i32::MAX as usize - HEADER;
+
 /// The largest sample whose bytes have streams of their own, and the fewest bytes of such a stream.
 const MOST_SPLITS: usize = 16;
 const SHORTEST_SPLIT: usize = 128;
@@ -50,7 +60,7 @@ pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>> {
         1 => Compression::Lz4,
         2 => bail!("Blosc with Snappy is not supported"),
         3 => Compression::Zlib,
-        4 => Compression::Zstd,
+        ZSTD => Compression::Zstd,
         other => bail!("Blosc with the unknown compression {other} is not supported"),
     };
     ensure!(block_size > 0 || size == 0, "its Blosc blocks are empty");
@@ -79,6 +89,71 @@ pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>> {
         }
     }
     Ok(decoded)
+}
+
+/// The Blosc buffer of samples of 1, 2, 4 or 8 bytes: bytes sorted by their place in a sample, blocks of `BLOCK` bytes, each a
+/// stream of Zstandard of a level. Bytes that become no smaller are stored.
+///
+/// # Errors
+/// More bytes than a buffer can have.
+pub fn encode(bytes: &[u8], sample: usize, level: i32) -> Result<Vec<u8>> {
+    ensure!(
+        bytes.len() <= MOST,
+        "a chunk of {} bytes is more than Blosc holds ({MOST} bytes); use a smaller --zarr-chunk",
+        bytes.len()
+    );
+    let shuffle = if sample > 1 { BYTE_SHUFFLE } else { 0 };
+    let mut buffer = header(bytes.len(), sample, ZSTD << 5 | UNSPLIT | shuffle);
+    let blocks = bytes.chunks(BLOCK);
+    buffer.resize(HEADER + 4 * blocks.len(), 0);
+    let mut compressor = zstd::bulk::Compressor::new(level)?;
+    let mut shuffled = vec![0; BLOCK.min(bytes.len())];
+    for (index, block) in blocks.enumerate() {
+        let offset = (buffer.len() as u32).to_le_bytes();
+        buffer[HEADER + 4 * index..][..4].copy_from_slice(&offset);
+        let shuffled = &mut shuffled[..block.len()];
+        match sample {
+            2 => shuffle_bytes::<2>(block, shuffled),
+            4 => shuffle_bytes::<4>(block, shuffled),
+            8 => shuffle_bytes::<8>(block, shuffled),
+            _ => shuffled.copy_from_slice(block),
+        }
+        let compressed = compressor.compress(shuffled)?;
+        let stream = if compressed.len() < shuffled.len() {
+            &compressed[..]
+        } else {
+            shuffled
+        };
+        buffer.extend_from_slice(&(stream.len() as u32).to_le_bytes());
+        buffer.extend_from_slice(stream);
+    }
+    if buffer.len() > HEADER + bytes.len() {
+        buffer = header(bytes.len(), sample, STORED);
+        buffer.extend_from_slice(bytes);
+    }
+    let length = (buffer.len() as u32).to_le_bytes();
+    buffer[12..HEADER].copy_from_slice(&length);
+    Ok(buffer)
+}
+
+/// A header without the length of the buffer, its last number.
+fn header(size: usize, sample: usize, flags: u8) -> Vec<u8> {
+    let mut header = vec![VERSIONS[0], VERSIONS[1], flags, sample as u8];
+    for number in [size, BLOCK.min(size), 0] {
+        header.extend_from_slice(&(number as u32).to_le_bytes());
+    }
+    header
+}
+
+/// Sorts the bytes of samples by their place in a sample.
+fn shuffle_bytes<const SAMPLE: usize>(samples: &[u8], shuffled: &mut [u8]) {
+    let (samples, _) = samples.as_chunks::<SAMPLE>();
+    let planes = shuffled.chunks_exact_mut(samples.len().max(1));
+    for (place, plane) in planes.enumerate() {
+        for (byte, sample) in plane.iter_mut().zip(samples) {
+            *byte = sample[place];
+        }
+    }
 }
 
 /// Decodes the streams of a block, each after its length. A stream that is as long as its bytes is stored.
@@ -211,6 +286,54 @@ mod tests {
             &[0, 7, 7 << 5, 254, 0],
         ] {
             assert_eq!(decode_blosclz(damaged, &mut [0; 5]), None, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn buffers_by_hand() {
+        // Too short to become smaller: stored, after a header with the versions, the flags, and three lengths.
+        let stored = encode(&[1, 2, 3, 4], 2, 1).expect("encoded");
+        let header = [2, 1, STORED, 2, 4, 0, 0, 0, 4, 0, 0, 0, 20, 0, 0, 0];
+        assert_eq!(stored, [&header[..], &[1, 2, 3, 4]].concat());
+        let mut shuffled = [0; 6];
+        shuffle_bytes::<2>(&[1, 2, 3, 4, 5, 6], &mut shuffled);
+        assert_eq!(shuffled, [1, 3, 5, 2, 4, 6]);
+    }
+
+    /// Blocks that are whole, cut off, and compressed or stored within one buffer.
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let mut random = 1u32;
+        let mut noise = || {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 24) as u8
+        };
+        for sample in [1, 2, 4, 8] {
+            for size in [
+                0,
+                sample,
+                64 * sample,
+                BLOCK - sample,
+                BLOCK,
+                BLOCK + sample,
+                3 * BLOCK + 40,
+            ] {
+                let noisy = 0..size / 2;
+                let bytes: Vec<u8> = (0..size)
+                    .map(|at| {
+                        if noisy.contains(&at) {
+                            noise()
+                        } else {
+                            (at / 999) as u8
+                        }
+                    })
+                    .collect();
+                let buffer = encode(&bytes, sample, 1).expect("encoded");
+                assert!(buffer.len() <= HEADER + size, "{sample} {size}");
+                assert_eq!(Order::Little.number(&buffer[12..16]), buffer.len() as u64);
+                let decoded = decode(&buffer, size).expect("decoded");
+                assert!(decoded == bytes, "{sample} {size}");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The documents of a new image (Zarr v3; OME-NGFF 0.5, multiscales and omero).
 
 use super::array::SampleType;
+use super::blosc;
 use super::options::{Compression, ZSTD_LEVEL};
 use super::pyramid::Level;
 use crate::formats::raw::{Order, SampleEncoding};
@@ -157,10 +158,25 @@ impl NewImage {
             .collect();
         let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
         let mut codecs = vec![bytes.clone()];
-        if compression == Compression::Zstd {
-            let configuration = json!({"level": ZSTD_LEVEL, "checksum": false});
-            codecs.push(json!({"name": "zstd", "configuration": configuration}));
-        }
+        let sample = self.values.depth.bytes();
+        let codec = match compression {
+            Compression::None => None,
+            Compression::Zstd => Some(json!({
+                "name": "zstd",
+                "configuration": {"level": ZSTD_LEVEL, "checksum": false},
+            })),
+            Compression::Blosc => Some(json!({
+                "name": "blosc",
+                "configuration": {
+                    "cname": "zstd",
+                    "clevel": ZSTD_LEVEL,
+                    "shuffle": if sample == 1 { "noshuffle" } else { "shuffle" },
+                    "typesize": sample,
+                    "blocksize": blosc::BLOCK,
+                },
+            })),
+        };
+        codecs.extend(codec);
         if level.shard.is_some() {
             codecs = vec![json!({
                 "name": "sharding_indexed",

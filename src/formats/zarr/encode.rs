@@ -1,5 +1,6 @@
 //! Writes OME-Zarr 0.5: all levels of a pyramid in one pass over the pages, in bands of rows (`formats::pyramid`).
 
+use super::blosc;
 use super::codecs;
 use super::describe::NewImage;
 use super::options::{Compression, Options, ZSTD_LEVEL};
@@ -322,6 +323,7 @@ impl Plane<'_> {
         match self.compression {
             Compression::None => Ok(chunk),
             Compression::Zstd => Ok(zstd::bulk::compress(&chunk, ZSTD_LEVEL)?),
+            Compression::Blosc => blosc::encode(&chunk, sample, ZSTD_LEVEL),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What other decoders make of a file, and that ours agrees and keeps within bounds.
 
 use gpuimg::internals::formats::{Reader, Reading};
-use gpuimg::internals::os::Source;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape, number};
+use gpuimg::internals::os::Source;
 use std::io::Cursor;
 use std::sync::Mutex;
 
@@ -53,7 +53,10 @@ pub fn parts(file: &[u8], whole: Option<&Image>) {
         });
         if let Some(whole) = whole {
             taken.expect("blocks of what is decoded at once");
-            assert_eq!(samples.into_inner().expect("no panic"), whole.shape().samples());
+            assert_eq!(
+                samples.into_inner().expect("no panic"),
+                whole.shape().samples()
+            );
         }
     }
     if !reader.gives_rows() {
@@ -72,7 +75,10 @@ pub fn parts(file: &[u8], whole: Option<&Image>) {
     let plain = rows(true);
     let Some(whole) = whole else { return };
     let plain = plain.expect("rows of what is decoded at once");
-    assert!(plain == whole.samples().as_bytes(), "other samples from top to bottom");
+    assert!(
+        plain == whole.samples().as_bytes(),
+        "other samples from top to bottom"
+    );
     if let Ok(fast) = rows(false) {
         assert!(fast == plain, "other samples by the fast method");
     }
@@ -183,7 +189,11 @@ pub fn expansion_of_tiff(file: &[u8], depth: Depth) -> Option<usize> {
         _ => return None,
     };
     let bits = first(Tag::BitsPerSample)?.unwrap_or(1).max(1);
-    let colours = if first(Tag::PhotometricInterpretation)? == Some(3) { 3 } else { 1 };
+    let colours = if first(Tag::PhotometricInterpretation)? == Some(3) {
+        3
+    } else {
+        1
+    };
     Some(packed * (depth.bits() as usize).div_ceil(bits as usize) * colours)
 }
 

@@ -1,7 +1,7 @@
 //! Images from a few bytes of fuzzer's input, and files from images.
 
-use gpuimg::internals::os::Target;
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
+use gpuimg::internals::os::Target;
 use std::path::PathBuf;
 
 /// Most bytes of an image, seldom reached: two of the encoders' segments, a few strips.

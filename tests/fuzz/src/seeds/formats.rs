@@ -342,9 +342,30 @@ fn fits() -> Vec<Vec<u8>> {
 /// Samples without a header, after a line that says what they are.
 pub fn of_raw() -> Vec<Vec<u8>> {
     let types = [
-        "u8", "i8", "u16le", "u16be", "i16le", "i16be", "u32le", "u32be", "i32le", "i32be",
-        "f32le", "f32be", "f64le", "f64be", "mono8", "mono12", "bayerrg8", "bayergb16", "mono10p",
-        "mono12p", "mono14p", "mono10packed", "mono12packed", "bayerbg12p",
+        "u8",
+        "i8",
+        "u16le",
+        "u16be",
+        "i16le",
+        "i16be",
+        "u32le",
+        "u32be",
+        "i32le",
+        "i32be",
+        "f32le",
+        "f32be",
+        "f64le",
+        "f64be",
+        "mono8",
+        "mono12",
+        "bayerrg8",
+        "bayergb16",
+        "mono10p",
+        "mono12p",
+        "mono14p",
+        "mono10packed",
+        "mono12packed",
+        "bayerbg12p",
     ];
     let mut all = Vec::new();
     for kind in types {
@@ -367,7 +388,11 @@ pub fn of_formats() -> Vec<Vec<u8>> {
         for format in FORMATS {
             let can = format.capabilities;
             let takes = can.channels.contains(&shape.channels) && can.depths.contains(&shape.depth);
-            if takes && format.is_written() && !format.is_folder && !["png", "tiff", "pnm"].contains(&format.id) {
+            if takes
+                && format.is_written()
+                && !format.is_folder
+                && !["png", "tiff", "pnm"].contains(&format.id)
+            {
                 let options = Default::default();
                 all.push(written(|target| encode(&image, *format, &options, target)));
             }

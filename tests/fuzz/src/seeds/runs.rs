@@ -53,12 +53,20 @@ fn tiffs() -> Vec<Vec<u8>> {
             all.push(build.file(&image(1, Depth::Sixteen, 13, 11, 3)));
         }
     }
-    let keys = [1, 1, 0, 4, 1024, 0, 1, 1, 1025, 0, 1, 2, 3072, 0, 1, 32633, 3073, 34737, 4, 0];
+    let keys = [
+        1, 1, 0, 4, 1024, 0, 1, 1, 1025, 0, 1, 2, 3072, 0, 1, 32633, 3073, 34737, 4, 0,
+    ];
     let places = [
         Build::default()
             .tag(33550, 12, &doubles(&[2., 2., 0.]))
             .tag(33922, 12, &doubles(&[0., 0., 0., 100., 200., 0.])),
-        Build::default().tag(34264, 12, &doubles(&[2., 0., 0., 100., 0., -2., 0., 200., 0., 0., 0., 0., 0., 0., 0., 1.])),
+        Build::default().tag(
+            34264,
+            12,
+            &doubles(&[
+                2., 0., 0., 100., 0., -2., 0., 200., 0., 0., 0., 0., 0., 0., 0., 1.,
+            ]),
+        ),
         Build::default().tag(50844, 12, &doubles(&[1.5; 92])),
     ];
     for place in places {
@@ -78,10 +86,22 @@ fn pngs() -> Vec<Vec<u8>> {
     let zlib = |bytes: &[u8]| crate::png_files::zlib(bytes, 6);
     let chunks: [(&[u8; 4], Vec<u8>); 12] = [
         (b"tEXt", b"Title\0words".to_vec()),
-        (b"tEXt", b"gpuimg:stretch\0range 3:900 of 16 bits to 0:65535 of 16 bits".to_vec()),
-        (b"zTXt", [b"Comment\0\0", &zlib(b"packed words")[..]].concat()),
-        (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0<x:xmpmeta tiff:Orientation=\"6\"/>".to_vec()),
-        (b"iTXt", [b"Author\0\x01\0de\0Autor\0", &zlib("Wörter".as_bytes())[..]].concat()),
+        (
+            b"tEXt",
+            b"gpuimg:stretch\0range 3:900 of 16 bits to 0:65535 of 16 bits".to_vec(),
+        ),
+        (
+            b"zTXt",
+            [b"Comment\0\0", &zlib(b"packed words")[..]].concat(),
+        ),
+        (
+            b"iTXt",
+            b"XML:com.adobe.xmp\0\0\0\0\0<x:xmpmeta tiff:Orientation=\"6\"/>".to_vec(),
+        ),
+        (
+            b"iTXt",
+            [b"Author\0\x01\0de\0Autor\0", &zlib("Wörter".as_bytes())[..]].concat(),
+        ),
         (b"eXIf", exif()),
         (b"iCCP", [b"profile\0\0", &zlib(&[7; 200])[..]].concat()),
         (b"pHYs", vec![0, 0, 0x0B, 0x13, 0, 0, 0x0B, 0x13, 1]),
@@ -104,11 +124,20 @@ pub fn of_runs() -> Vec<Vec<u8>> {
         let step = seeds.len().div_ceil(24).max(1);
         seeds.into_iter().step_by(step).collect::<Vec<_>>()
     });
-    let files = tiffs().into_iter().chain(pngs()).cycle().take(200).chain(plain.concat());
+    let files = tiffs()
+        .into_iter()
+        .chain(pngs())
+        .cycle()
+        .take(200)
+        .chain(plain.concat());
     files
         .enumerate()
         .map(|(index, file)| {
-            let choices = [index as u8, (index / 3) as u8, [0, 0, 4, 8, 16, 1, 2][index % 7]];
+            let choices = [
+                index as u8,
+                (index / 3) as u8,
+                [0, 0, 4, 8, 16, 1, 2][index % 7],
+            ];
             [&choices[..], &file].concat()
         })
         .collect()

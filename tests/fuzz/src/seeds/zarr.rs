@@ -17,8 +17,12 @@ pub fn of_zarr() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = images
         .filter(|image| [1, 3].contains(&image.shape().channels))
         .flat_map(|image| {
-            [(zarr::Compression::None, None), (zarr::Compression::Zstd, Some(8))]
-                .map(|(compression, shard)| written(&image, compression, shard))
+            [
+                (zarr::Compression::None, None),
+                (zarr::Compression::Zstd, Some(8)),
+                (zarr::Compression::Blosc, None),
+            ]
+            .map(|(compression, shard)| written(&image, compression, shard))
         })
         .collect();
     let gzip = |bytes: &[u8]| {
@@ -33,7 +37,9 @@ pub fn of_zarr() -> Vec<Vec<u8>> {
     };
     let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).expect("it is compressed");
     let chunk: Vec<u8> = (0..48).collect();
-    let blosc = |inner: &str| format!(r#"{{"id":"blosc","cname":"{inner}","clevel":5,"shuffle":1,"blocksize":0}}"#);
+    let blosc = |inner: &str| {
+        format!(r#"{{"id":"blosc","cname":"{inner}","clevel":5,"shuffle":1,"blocksize":0}}"#)
+    };
     for (compressor, bytes) in [
         ("null".into(), chunk.clone()),
         (r#"{"id":"gzip","level":1}"#.into(), gzip(&chunk)),
@@ -42,8 +48,18 @@ pub fn of_zarr() -> Vec<Vec<u8>> {
         (blosc("lz4"), stored_blosc(&chunk)),
         (blosc("zstd"), blosc_of(4, &zstd(&chunk), chunk.len())),
         (blosc("zlib"), blosc_of(3, &zlib(&chunk), chunk.len())),
-        (blosc("lz4"), blosc_of(1, &[&[0xF0, 33][..], &chunk].concat(), chunk.len())),
-        (blosc("blosclz"), blosc_of(0, &[&[31][..], &chunk[..32], &[15], &chunk[32..]].concat(), chunk.len())),
+        (
+            blosc("lz4"),
+            blosc_of(1, &[&[0xF0, 33][..], &chunk].concat(), chunk.len()),
+        ),
+        (
+            blosc("blosclz"),
+            blosc_of(
+                0,
+                &[&[31][..], &chunk[..32], &[15], &chunk[32..]].concat(),
+                chunk.len(),
+            ),
+        ),
     ] {
         let array = format!(
             r#"{{"zarr_format":2,"shape":[2,5,4],"chunks":[1,6,4],"dtype":"<u2","compressor":{compressor},"fill_value":7,"order":"C","filters":null,"dimension_separator":"/"}}"#
@@ -67,17 +83,28 @@ pub fn of_zarr() -> Vec<Vec<u8>> {
     };
     for (codecs, bytes) in [
         ("", chunk.clone()),
-        (r#",{"name":"gzip","configuration":{"level":1}}"#, gzip(&chunk)),
+        (
+            r#",{"name":"gzip","configuration":{"level":1}}"#,
+            gzip(&chunk),
+        ),
         (r#",{"name":"crc32c"}"#, [&chunk[..], &[0; 4]].concat()),
-        (r#",{"name":"blosc","configuration":{"cname":"lz4"}}"#, stored_blosc(&chunk)),
+        (
+            r#",{"name":"blosc","configuration":{"cname":"lz4"}}"#,
+            stored_blosc(&chunk),
+        ),
     ] {
-        all.push(store(&[("zarr.json", array(codecs).as_bytes()), ("0.0", &bytes)]));
+        all.push(store(&[
+            ("zarr.json", array(codecs).as_bytes()),
+            ("0.0", &bytes),
+        ]));
     }
     all
 }
 
 fn store(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let files = files.iter().map(|(name, bytes)| (name.to_string(), bytes.to_vec()));
+    let files = files
+        .iter()
+        .map(|(name, bytes)| (name.to_string(), bytes.to_vec()));
     packed(&files.collect())
 }
 
@@ -127,7 +154,11 @@ fn blosc_header(flags: u8, size: usize, stored: usize) -> Vec<u8> {
 }
 
 fn stored_blosc(bytes: &[u8]) -> Vec<u8> {
-    [blosc_header(2, bytes.len(), 16 + bytes.len()), bytes.to_vec()].concat()
+    [
+        blosc_header(2, bytes.len(), 16 + bytes.len()),
+        bytes.to_vec(),
+    ]
+    .concat()
 }
 
 /// A Blosc buffer of one block that one stream has, compressed by the method with this number.
