@@ -28,6 +28,7 @@ fn a_plan_names_every_step() {
         plan("png", 30, 20, &all),
         "  page 1: 30×20 grey, 16 bits, PNG
     device    CPU (2 threads), as requested
+    decode    one deflate stream, in order
     steps     rotate, 16 to 8 bits, reduce
     memory    whole image (rotate needs it)
     output    7×10 grey, 8 bits"
@@ -42,6 +43,7 @@ fn a_plan_names_every_step() {
         plan("png", 30, 20, &chain),
         "  page 1: 30×20 grey, 16 bits, PNG
     device    CPU (2 threads), as requested
+    decode    one deflate stream, in order
     measure   percentiles of the page
     steps     normalize, flip
     memory    whole image
@@ -109,7 +111,7 @@ fn stats_print_the_plan() {
         assert_eq!(done.code, 0, "{}", done.stderr);
         done.stderr + &done.stdout
     };
-    let text = "page 1: 5×4 grey, 16 bits, PNM\n  device    CPU (2 threads), as requested\n  steps     rotate\n";
+    let text = "page 1: 5×4 grey, 16 bits, PNM\n  device    CPU (2 threads), as requested\n  decode    samples without compression\n  steps     rotate\n";
     assert!(shown("--stats").contains(text), "{}", shown("--stats"));
     let json = shown("--stats=json");
     assert!(

@@ -577,6 +577,17 @@ impl Decoder for CompositeDecoder<'_> {
         Ok(self.metadata.clone())
     }
 
+    fn decoding(&self) -> String {
+        let files = self.pages[self.current]
+            .channels
+            .iter()
+            .map(|part| part.file);
+        let each = files.map(|file| self.files[file].reader.decoding());
+        let mut all: Vec<String> = each.collect();
+        all.dedup();
+        all.join("; ")
+    }
+
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let first = self.files[0].source;
         let mut images = Vec::new();

@@ -428,6 +428,7 @@ impl Input<'_> {
                 blocks: self.reader.gives_blocks(),
                 rows: self.reader.gives_rows(),
             },
+            decoding: self.reader.decoding(),
             region: region.map(|region| RegionParts {
                 parts: self.reader.region_parts(&region),
                 region,

@@ -54,6 +54,8 @@ pub struct PageHeader {
     pub diagnostics: Diagnostics,
     /// How its decoder can return it.
     pub decoder: DecoderCapabilities,
+    /// How the decoder decodes the whole page.
+    pub decoding: String,
     /// The region that the first operation takes, if the decoder can decode only that region.
     pub region: Option<RegionParts>,
     /// Bytes of the file.

@@ -201,6 +201,12 @@ impl Decoder for DicomDecoder<'_> {
         diagnostics.add(&self.diagnostics);
         Ok(self.metadata.clone())
     }
+    fn decoding(&self) -> String {
+        match self.stored.coding {
+            Coding::None => "frames without compression".into(),
+            coding => format!("a frame of {coding}"),
+        }
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = Samples::zeroed(&self.shape)?;

@@ -272,6 +272,9 @@ impl Decoder for ExrDecoder<'_> {
             ..Metadata::default()
         })
     }
+    fn decoding(&self) -> String {
+        "by the crate exr".into()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let part = &self.part;

@@ -404,6 +404,11 @@ pub trait Decoder {
         bail!("its format is decoded as a whole")
     }
 
+    /// How `decode` decodes the selected page, for the plan: its parts and their compression, or the library.
+    fn decoding(&self) -> String {
+        "samples without compression".into()
+    }
+
     /// Decodes the selected page; called once for each page.
     ///
     /// # Errors

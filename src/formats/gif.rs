@@ -133,6 +133,9 @@ impl Decoder for GifDecoder<'_> {
         }
         Ok(embedded::metadata(self.embedded.clone()))
     }
+    fn decoding(&self) -> String {
+        "by the crate gif".into()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let (shape, frame) = (self.shape, self.frame);

@@ -108,6 +108,9 @@ impl Decoder for HdrDecoder<'_> {
         diagnostics.add(&self.diagnostics);
         Ok(Metadata::default())
     }
+    fn decoding(&self) -> String {
+        "rows of runs".into()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = Samples::any(&self.shape)?;

@@ -197,6 +197,19 @@ impl Decoder for JpegDecoder<'_> {
             ..embedded::metadata(self.markers.embedded.clone())
         })
     }
+    fn decoding(&self) -> String {
+        match self.markers.process {
+            Process::Cosines if self.markers.shape.channels == 4 => {
+                "by the crate jpeg-decoder".into()
+            }
+            Process::Cosines => {
+                "by the crate zune-jpeg (by jpeg-decoder if each colour has a scan of its own)"
+                    .into()
+            }
+            Process::Lossless(_) => "lossless JPEG, on one thread".into(),
+            Process::LosslessLs(_) => "JPEG-LS, on one thread".into(),
+        }
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let (shape, len) = (self.markers.shape, self.source.len());

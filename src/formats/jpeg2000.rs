@@ -97,6 +97,9 @@ impl Decoder for Jpeg2000Decoder {
             ..Metadata::default()
         })
     }
+    fn decoding(&self) -> String {
+        "by the crate dicom-toolkit-jpeg2000".into()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = Samples::zeroed(&self.shape)?;

@@ -198,6 +198,9 @@ impl Decoder for JpegXlDecoder {
         diagnostics.add(&self.diagnostics);
         Ok(self.metadata.clone())
     }
+    fn decoding(&self) -> String {
+        "by the crate jxl-oxide".into()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = Samples::zeroed(&self.shape)?;

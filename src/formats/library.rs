@@ -212,6 +212,9 @@ impl Decoder for LibraryDecoder<'_> {
         diagnostics.warnings.extend_from_slice(&self.warnings);
         Ok(embedded::metadata(self.embedded.clone()))
     }
+    fn decoding(&self) -> String {
+        "by the crate image".into()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         if let Some(damage) = self.damage.take() {

@@ -121,6 +121,9 @@ impl Decoder for PreviewDecoder<'_> {
         }
         Ok(metadata)
     }
+    fn decoding(&self) -> String {
+        self.decoder.decoding()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let image = self.decoder.decode(policy)?;

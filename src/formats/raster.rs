@@ -329,6 +329,12 @@ impl Decoder for RasterDecoder<'_> {
             self.convert(bytes)
         })
     }
+    fn decoding(&self) -> String {
+        match &self.data {
+            Data::Coded(coded) => coded.to_string(),
+            _ => "samples without compression".into(),
+        }
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         self.read(policy)

@@ -516,6 +516,11 @@ impl<'a> Reader<'a> {
         self.checked(self.decoder.rows(serially, sink))
     }
 
+    /// How the page is decoded, for messages.
+    pub fn decoding(&self) -> String {
+        self.decoder.decoding()
+    }
+
     /// Whether a region of a page can be decoded without the rest of it: not if damage is accepted.
     pub fn gives_regions(&self) -> bool {
         self.decoder.gives_regions() && !self.policy.accepts_damage()

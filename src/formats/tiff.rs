@@ -392,6 +392,11 @@ impl Decoder for TiffDecoder<'_> {
             None => Ok(image),
         }
     }
+    fn decoding(&self) -> String {
+        let (count, noun) = (self.page.spans.len(), self.page.grid.noun());
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {noun}{plural}, {}", self.page.method)
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         // An error that ended the list of pages early is reported with the first page.

@@ -1,5 +1,6 @@
 //! A plan as text, for `--dry-run` and `--verbose`.
 
+use super::super::executor::DECODED_THERE;
 use super::{InputConversion, Plan, Traversal, mixes_rows};
 use crate::ops::{Scope, Statistic};
 use std::fmt;
@@ -18,11 +19,9 @@ impl Plan<'_> {
         let mut text = format!("page {page}: {shape}, {format}");
         let mut add = |label: &str, value: &str| text += &format!("\n  {label:<8}  {value}");
         add("device", device_line);
+        add("decode", &self.decoding(device_line));
         if let Some(measured) = self.measured() {
             add("measure", &measured);
-        }
-        if let Some(decoded) = &self.region {
-            add("decode", &decoded.parts);
         }
         add("steps", &self.step_names());
         add("memory", &self.memory());
@@ -31,6 +30,19 @@ impl Plan<'_> {
             Some(_) => add("output", &self.output_shape().to_string()),
         }
         text
+    }
+
+    /// How the page is decoded: the region, or the whole page on the device that runs the steps.
+    fn decoding(&self, device_line: &str) -> String {
+        let on_cpu = &self.header.decoding;
+        match &self.region {
+            Some(region) => region.parts.clone(),
+            None if device_line.ends_with(DECODED_THERE) => "on the GPU".into(),
+            None if self.gpu_can_decode && !device_line.starts_with("CPU") => {
+                format!("on the GPU if its data suit, else {on_cpu}")
+            }
+            None => on_cpu.clone(),
+        }
     }
 
     /// The statistics that are measured, and whether in one page or in all.

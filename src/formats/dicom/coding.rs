@@ -4,6 +4,7 @@ use crate::formats::jpeg::ls;
 #[cfg(feature = "jpeg2000")]
 use crate::formats::jpeg2000;
 use anyhow::{Result, bail};
+use std::fmt;
 
 /// How pixel data are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,20 @@ pub enum Coding {
     /// JPEG 2000 of up to 16 bits.
     #[cfg(feature = "jpeg2000")]
     Jpeg2000,
+}
+
+impl fmt::Display for Coding {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Coding::None => "no compression",
+            Coding::Rle => "byte runs",
+            Coding::Jpeg => "JPEG, by the crate zune-jpeg",
+            Coding::Lossless => "lossless JPEG",
+            Coding::JpegLs => "JPEG-LS",
+            #[cfg(feature = "jpeg2000")]
+            Coding::Jpeg2000 => "JPEG 2000, by the crate dicom-toolkit-jpeg2000",
+        })
+    }
 }
 
 impl Coding {

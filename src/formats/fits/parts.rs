@@ -227,6 +227,9 @@ impl Decoder for Images<'_> {
     fn region(&self, region: &Region) -> Result<Image> {
         self.selected().region(region)
     }
+    fn decoding(&self) -> String {
+        self.selected().decoding()
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         self.decoders[self.selected].decode(policy)

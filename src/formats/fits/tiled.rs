@@ -184,6 +184,9 @@ impl Decoder for TiledDecoder<'_> {
         diagnostics.add(&self.layout.diagnostics);
         Ok(self.layout.metadata.clone())
     }
+    fn decoding(&self) -> String {
+        format!("{} tiles of {}", self.grid.tiles_of_page(), self.codec)
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let shape = self.layout.shape;

@@ -307,6 +307,10 @@ impl Decoder for Hdf5Decoder<'_> {
     fn region(&self, region: &Region) -> Result<Image> {
         self.decode_region(region, &ErrorPolicy::new(false))
     }
+    fn decoding(&self) -> String {
+        let (across, down) = self.chunks_of_page();
+        format!("{} chunks", across * down)
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         self.decode_region(&self.whole(), policy)

@@ -179,6 +179,26 @@ impl Decoder for PngDecoder<'_> {
         }
         Ok(())
     }
+    fn decoding(&self) -> String {
+        let header = &self.prelude.header;
+        if !self.prelude.needs_no_expansion() {
+            return "by the crate png".into();
+        }
+        let passes = if header.interlaced {
+            ", seven passes"
+        } else {
+            ""
+        };
+        let total = header.scanline_bytes().unwrap_or(0);
+        let stream = match &self.prelude.index {
+            Some(_) if !header.interlaced => "the segments of its index, on all threads",
+            _ if parallel::is_worth(self.source.len(), total, rayon::current_num_threads()) => {
+                "parts of one deflate stream, on all threads"
+            }
+            _ => "one deflate stream, in order",
+        };
+        format!("{stream}{passes}")
+    }
 
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.

@@ -34,6 +34,12 @@ impl fmt::Display for Coding {
     }
 }
 
+impl fmt::Display for Coded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "one stream of {}, in order", self.coding)
+    }
+}
+
 /// Samples in a file, and their bytes once they are decoded.
 pub struct Coded<'a> {
     data: Data<'a>,

@@ -3,6 +3,7 @@
 use super::lzw;
 use crate::deflate::zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::fmt;
 use zstd::zstd_safe::{self, DCtx, zstd_sys::ZSTD_ErrorCode};
 
 /// The code that zstd returns if the output is too small: it returns its error codes negated.
@@ -32,6 +33,23 @@ pub enum Method {
     Fax3,
     /// Group 4 of ITU-T T.6.
     Fax4,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Method::None => "uncompressed",
+            Method::Lzw => "LZW",
+            Method::Deflate => "deflate",
+            Method::PackBits => "PackBits",
+            Method::Zstd => "zstd",
+            Method::Jpeg => "JPEG by the crate zune-jpeg",
+            Method::OldJpeg => "old-style JPEG",
+            Method::Huffman => "modified Huffman",
+            Method::Fax3 => "fax group 3 by the crate fax",
+            Method::Fax4 => "fax group 4 by the crate fax",
+        })
+    }
 }
 
 impl Method {

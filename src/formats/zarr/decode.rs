@@ -513,6 +513,15 @@ impl Decoder for ZarrDecoder<'_> {
     fn region(&self, region: &Region) -> Result<Image> {
         self.decode_region(region, &ErrorPolicy::new(false))
     }
+    fn decoding(&self) -> String {
+        let (height, width) = self.unit_sides();
+        let Shape {
+            width: columns,
+            height: rows,
+            ..
+        } = self.level().shape;
+        format!("{} chunks", rows.div_ceil(height) * columns.div_ceil(width))
+    }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let Shape { width, height, .. } = self.level().shape;

@@ -9,6 +9,7 @@ use crate::formats::raw::{self, Order};
 use crate::image::Depth;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use libdeflater::{DecompressionError, Decompressor};
+use std::fmt;
 
 /// How tiles are compressed, and how their integers become samples.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,19 @@ enum Compression {
         smooth: bool,
     },
     None,
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self.compression {
+            Compression::Rice { .. } => "RICE_1",
+            Compression::Gzip { shuffled: false } => "GZIP_1",
+            Compression::Gzip { shuffled: true } => "GZIP_2",
+            Compression::Plio => "PLIO_1",
+            Compression::Hcompress { .. } => "HCOMPRESS_1",
+            Compression::None => "samples without compression",
+        })
+    }
 }
 
 impl Codec {
