@@ -18,11 +18,12 @@ mod common;
 
 use common::clock::busy;
 use common::kinds::Kind;
-use common::others::{image_data, inflate, png_decode, png_encode, scanlines};
+use common::others::{deflate, image_data, inflate, png_decode, png_encode, scanlines};
 use gpuimg::internals::engine::executor;
 use gpuimg::internals::formats::{self, FORMATS, Options, tiff};
 use gpuimg::internals::image::{Image, Samples};
 use gpuimg::internals::ops::Operation;
+use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
 use gpuimg::internals::ops::normalize::Normalize;
 use gpuimg::internals::ops::sum::Sum;
 use gpuimg::internals::ops::symmetry::Symmetry;
@@ -43,22 +44,35 @@ const FLOORS: &[(&str, f64, f64)] = &[
     ("PNG written, noisy: png crate, Fastest", 2.94, 1.10),
     ("PNG read, noisy, own: png crate", 1.06, 0.53),
     ("PNG read, noisy, Paeth: png crate", 1.38, 0.70),
-    ("PNG written, smooth: png crate, Fastest", 0.35, 0.17),
+    ("PNG written, smooth: png crate, Fastest", 0.31, 0.15),
     ("PNG read, smooth, own: png crate", 1.57, 0.80),
     ("PNG read, smooth, Paeth: png crate", 1.97, 1.00),
     ("PNG written, rgb: png crate, Fastest", 3.43, 1.30),
     ("PNG read, rgb, own: png crate", 1.09, 0.55),
     ("PNG read, rgb, Paeth: png crate", 1.09, 0.55),
+    ("PNG read, noisy, adaptive: png crate", 1.10, 0.55),
+    (
+        "PNG written, small, labels: libdeflate, level 6",
+        0.53,
+        0.26,
+    ),
+    (
+        "PNG written, small, smooth: libdeflate, level 6",
+        0.68,
+        0.34,
+    ),
     ("PNG read, noisy, Up: libdeflate", 0.66, 0.33),
     ("PNG read, smooth, Up: libdeflate", 0.52, 0.26),
     ("TIFF read, noisy, deflate: libdeflate", 1.57, 0.78),
     ("TIFF read, smooth, deflate: libdeflate", 0.50, 0.25),
-    ("TIFF read, noisy, LZW: weezl", 1.00, 0.50),
-    ("TIFF read, smooth, LZW: weezl", 1.00, 0.50),
+    ("TIFF read, noisy, LZW: weezl", 3.50, 1.70),
+    ("TIFF read, smooth, LZW: weezl", 1.60, 0.80),
     ("TIFF read, uncompressed: copy, fresh memory", 0.40, 0.20),
     ("normalize: copy", 0.20, 0.10),
     ("transpose: copy", 0.21, 0.10),
     ("flip horizontal: copy", 1.22, 0.60),
+    ("rotate 90, rgb: copy", 0.12, 0.06),
+    ("calibrate: copy", 0.04, 0.02),
     ("sum: copy", 1.79, 0.90),
 ];
 
@@ -76,7 +90,7 @@ fn main() -> ExitCode {
     pool.unwrap().install(|| {
         let mut bench = Bench::new();
         println!(
-            "{:46}{:>8}{:>8}{:>8}",
+            "{:50}{:>8}{:>8}{:>8}",
             "speed, as a multiple", "now", "quiet", "floor"
         );
         bench.png();
@@ -115,7 +129,7 @@ impl Bench {
     fn png(&mut self) {
         for kind in [Kind::Noisy, Kind::Smooth, Kind::Rgb] {
             let (image, kind) = (kind.image(SIDE, SIDE), kind.name());
-            let encode = self.encoder(&image, "png", tiff::Compression::None);
+            let encode = self.encoder(&image, "png", Options::default());
             let theirs = || png_encode(&image, Compression::Fastest, None);
             self.row(
                 &format!("PNG written, {kind}: png crate, Fastest"),
@@ -130,6 +144,20 @@ impl Bench {
             );
             let foreign = png_encode(&image, Compression::Balanced, Some(Filter::Paeth));
             self.png_read(&format!("PNG read, {kind}, Paeth"), &foreign);
+        }
+        let image = Kind::Noisy.image(SIDE, SIDE);
+        let adaptive = png_encode(&image, Compression::Balanced, Some(Filter::Adaptive));
+        self.png_read("PNG read, noisy, adaptive", &adaptive);
+        for kind in [Kind::Labels, Kind::Smooth] {
+            let image = kind.image(SIDE, SIDE);
+            let small = Options {
+                png: formats::png::Mode::Small,
+                ..Options::default()
+            };
+            let encode = self.encoder(&image, "png", small);
+            let rows = scanlines(&std::fs::read(encode()).unwrap());
+            let name = format!("PNG written, small, {}: libdeflate, level 6", kind.name());
+            self.row(&name, timing(encode), timing(|| deflate(&rows, 6)));
         }
         for kind in [Kind::Noisy, Kind::Smooth] {
             let image = kind.image(SIDE, SIDE);
@@ -156,12 +184,12 @@ impl Bench {
             let (name, length) = (kind.name(), image.shape().bytes());
             self.tiff_read(
                 &format!("TIFF read, {name}, deflate: libdeflate"),
-                self.encoder(&image, "tiff", tiff::Compression::Deflate)(),
+                self.encoder(&image, "tiff", packed(tiff::Compression::Deflate))(),
                 |strip| inflate(strip, length),
             );
             self.tiff_read(
                 &format!("TIFF read, {name}, LZW: weezl"),
-                self.encoder(&image, "tiff", tiff::Compression::Lzw)(),
+                self.encoder(&image, "tiff", packed(tiff::Compression::Lzw))(),
                 |strip| {
                     let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(Msb, 8);
                     black_box(decoder.decode(strip).unwrap());
@@ -180,7 +208,7 @@ impl Bench {
 
     fn memory(&mut self) {
         let image = Kind::Noisy.image(SIDE, SIDE);
-        let path = self.encoder(&image, "tiff", tiff::Compression::None)();
+        let path = self.encoder(&image, "tiff", Options::default())();
         let ours = self.decoder(&std::fs::read(path).unwrap());
         let from = image.samples();
         // To memory that is touched for the first time, as what is read.
@@ -194,33 +222,37 @@ impl Bench {
             timing(ours),
             timing(theirs),
         );
-        let operations: [(&str, &dyn Operation); 4] = [
-            ("normalize", &Normalize::default()),
-            ("transpose", &Symmetry::Transpose),
-            ("flip horizontal", &Symmetry::FlipHorizontal),
-            (
-                "sum",
-                &Sum {
-                    all: false,
-                    nan: None,
-                },
-            ),
-        ];
+        let sum = Sum {
+            all: false,
+            nan: None,
+        };
+        self.operation("normalize", &Normalize::default(), &image);
+        self.operation("transpose", &Symmetry::Transpose, &image);
+        self.operation("flip horizontal", &Symmetry::FlipHorizontal, &image);
+        self.operation("sum", &sum, &image);
+        let colours = Kind::Rgb.image(SIDE, SIDE);
+        self.operation("rotate 90, rgb", &Symmetry::Rotate90, &colours);
+        let frame = |kind: Kind| Some(Frame::new("a frame", kind.image(SIDE, SIDE), false));
+        let calibrate = Calibrate::new(frame(Kind::Ct), frame(Kind::Smooth), 100, None).unwrap();
+        self.operation("calibrate", &calibrate, &image);
+    }
+
+    /// The speed of an operation as a multiple of that of a copy of the image.
+    fn operation(&mut self, name: &str, op: &dyn Operation, image: &Image) {
+        let from = image.samples();
         let mut to = from.clone();
-        for (name, op) in operations {
-            // The clone that it works on is not timed.
-            let ours = || {
-                let image = image.clone();
-                let start = busy();
-                black_box(executor::on_cpu(op, image, &mut Timeline::default()).is_ok());
-                busy() - start
-            };
-            let theirs = timing(|| {
-                to.as_bytes_mut()
-                    .copy_from_slice(black_box(from.as_bytes()))
-            });
-            self.row(&format!("{name}: copy"), ours, theirs);
-        }
+        // The clone that it works on is not timed.
+        let ours = || {
+            let image = image.clone();
+            let start = busy();
+            black_box(executor::on_cpu(op, image, &mut Timeline::default()).is_ok());
+            busy() - start
+        };
+        let theirs = timing(|| {
+            to.as_bytes_mut()
+                .copy_from_slice(black_box(from.as_bytes()))
+        });
+        self.row(&format!("{name}: copy"), ours, theirs);
     }
 
     /// Measures a row, prints it, and notes it if it is under its floor.
@@ -237,7 +269,7 @@ impl Bench {
             // A busy moment can fall on all of a row; a slow program stays slow.
             ratio = ratio.max(median(&mut ours, &mut theirs));
         }
-        println!("{name:46}{ratio:>8.2}{quiet:>8.2}{floor:>8.2}");
+        println!("{name:50}{ratio:>8.2}{quiet:>8.2}{floor:>8.2}");
         if ratio < floor {
             self.slow.push(format!(
                 "{name} ({ratio:.2}, floor {floor:.2}, once {quiet:.2})"
@@ -250,13 +282,9 @@ impl Bench {
         &self,
         image: &'a Image,
         id: &str,
-        tiff: tiff::Compression,
+        options: Options,
     ) -> impl Fn() -> PathBuf + use<'a> {
         let format = *FORMATS.iter().find(|format| format.id == id).unwrap();
-        let options = Options {
-            tiff,
-            ..Options::default()
-        };
         let path = self.path(id);
         move || {
             let target = Target::create(&path, true).unwrap();
@@ -275,6 +303,14 @@ impl Bench {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+}
+
+/// The options of a TIFF with this compression.
+fn packed(tiff: tiff::Compression) -> Options {
+    Options {
+        tiff,
+        ..Options::default()
     }
 }
 

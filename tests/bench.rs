@@ -352,7 +352,7 @@ fn the_doctor_prints_the_plan_of_an_example() {
     ];
     let dry = run(folder.path(), &args, &[]).stdout;
     let planned: Vec<&str> = dry.lines().filter(|line| line.starts_with("  ")).collect();
-    assert_eq!(planned.len(), 6, "{dry}");
+    assert_eq!(planned.len(), 7, "{dry}");
     assert!(
         out.stdout.ends_with(&(planned.join("\n") + "\n")),
         "{}\n{dry}",

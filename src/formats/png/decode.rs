@@ -184,18 +184,22 @@ impl Decoder for PngDecoder<'_> {
         if !self.prelude.needs_no_expansion() {
             return "by the crate png".into();
         }
+        let threads = rayon::current_num_threads();
+        let total = header.scanline_bytes().unwrap_or(0);
+        let stream = match &self.prelude.index {
+            Some(_) if threads > 1 && !header.interlaced => {
+                "the segments of its index, on all threads"
+            }
+            Some(_) if !header.interlaced => "the segments of its index, in order",
+            _ if parallel::is_worth(self.source.len(), total, threads) => {
+                "parts of one deflate stream, on all threads"
+            }
+            _ => "one deflate stream, in order",
+        };
         let passes = if header.interlaced {
             ", seven passes"
         } else {
             ""
-        };
-        let total = header.scanline_bytes().unwrap_or(0);
-        let stream = match &self.prelude.index {
-            Some(_) if !header.interlaced => "the segments of its index, on all threads",
-            _ if parallel::is_worth(self.source.len(), total, rayon::current_num_threads()) => {
-                "parts of one deflate stream, on all threads"
-            }
-            _ => "one deflate stream, in order",
         };
         format!("{stream}{passes}")
     }
