@@ -20,7 +20,7 @@ pub use repeats::repeats;
 pub(super) use quick::QuickMatcher;
 
 /// The compressor for gigabytes per second: runs of zeros and Huffman codes, and matches if a trial on some
-/// of the bytes shows that they reduce the size by a quarter.
+/// of the bytes shows that they reduce the size by an eighth.
 #[derive(Default)]
 pub struct Fast {
     quick: QuickMatcher,

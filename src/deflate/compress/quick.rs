@@ -1,4 +1,4 @@
-//! Matches from a hash table of single positions, for bytes that repeat themselves: noiseless images.
+//! Matches from a hash table of pairs of positions, for bytes that repeat themselves: noiseless images.
 
 use super::bit_writer::BitWriter;
 use super::block;
@@ -6,14 +6,21 @@ use super::matches::{self, common, hash};
 use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
 
-/// Log2 of the number of positions remembered: one for each hash of 4 bytes.
+/// Log2 of the number of hashes of 4 bytes. The last two positions of each are remembered.
 const HASH_BITS: u32 = 14;
 
 /// Bytes that a block covers, or a few more.
 const BLOCK: usize = match matches::BLOCK {
     few @ ..65536 => few,
-    _ => 64 << 10,
+    _ => 128 << 10,
 };
+
+/// A match of this many bytes is used without a search for a better one.
+const LONG_ENOUGH: usize = 16;
+
+/// Of a match of more bytes than this, only the last positions are remembered, so many of them.
+const VERY_LONG: usize = 64;
+const LAST: usize = 32;
 
 /// Windows that the match estimate inspects.
 const WINDOWS: u32 = 8;
@@ -27,14 +34,21 @@ const MIDDLE_BYTES: usize = 16 << 10;
 /// The search for matches; its memory is reused for the next segment.
 #[derive(Default)]
 pub struct QuickMatcher {
-    /// The latest position + 1 of each hash; 0 for none.
-    latest: Vec<u32>,
+    /// The last two positions + 1 of each hash, the later one first; 0 for none.
+    latest: Vec<[u32; 2]>,
     tokens: Vec<Token>,
     trials: [BitWriter; 2],
 }
 
+/// A match: so many bytes are those at this distance before.
+#[derive(Clone, Copy)]
+struct Match {
+    len: usize,
+    distance: usize,
+}
+
 impl QuickMatcher {
-    /// Whether matches reduce the size of `bytes` by at least a quarter in a trial.
+    /// Whether matches reduce the size of `bytes` by at least an eighth in a trial.
     ///
     /// `match_estimate` returns the number of bytes n of the trial. With 0 the answer is no, so noisy images
     /// cost only the estimate. Otherwise `compress` and `block::fast_all` both compress n bytes,
@@ -52,63 +66,92 @@ impl QuickMatcher {
         }
         self.compress(middle, &mut quick);
         block::fast_all(middle, &mut fast);
-        let pays = 4 * quick.len() < 3 * fast.len();
+        let pays = 8 * quick.len() < 7 * fast.len();
         self.trials = [quick, fast];
         pays
     }
 
     /// Appends `bytes` in blocks by `block::matched`. A block ends with the token with which it covers
-    /// 64 KiB or more.
+    /// 128 KiB or more.
     ///
-    /// From left to right: if the last position with the same hash of 4 bytes is at most 32 KiB back, and
-    /// at least 4 bytes are equal from there on, these bytes are a match, up to 258 of them; otherwise
-    /// the byte is a literal. Then all positions that were passed are remembered. The last three bytes
-    /// have no hash: they are literals if no match reaches them.
+    /// From left to right: `find` looks for a match. One of fewer than 16 bytes waits: if there is a longer match at the next
+    /// byte, the first byte is a literal, and the longer match is used. Without a match, the byte is a literal.
+    /// All positions that were passed are remembered, but of a match of more than 64 bytes only the last 32.
+    /// The last three bytes have no hash: they are literals if no match reaches them.
     pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         self.latest.clear();
-        self.latest.resize(1 << HASH_BITS, 0);
+        self.latest.resize(1 << HASH_BITS, [0; 2]);
         let mut start = 0;
         while start < bytes.len() {
             let end = bytes.len().min(start + BLOCK);
             self.tokens.clear();
             let mut at = start;
             while at < end {
-                let (token, len) = match self.find(bytes, at) {
-                    Some((len, distance)) => (Token::matched(len, distance), len),
-                    None => (Token::literal(bytes[at]), 1),
+                let Some(mut found) = self.find(bytes, at) else {
+                    self.tokens.push(Token::literal(bytes[at]));
+                    at += 1;
+                    continue;
                 };
-                self.tokens.push(token);
-                for passed in at + 1..at + len {
+                let mut remembered = at + 1;
+                if found.len < LONG_ENOUGH {
+                    remembered += 1;
+                    if let Some(next) = self.find(bytes, at + 1)
+                        && next.len > found.len
+                    {
+                        self.tokens.push(Token::literal(bytes[at]));
+                        at += 1;
+                        found = next;
+                    }
+                }
+                self.tokens.push(Token::matched(found.len, found.distance));
+                at += found.len;
+                if found.len > VERY_LONG {
+                    remembered = at - LAST;
+                }
+                for passed in remembered..at {
                     self.remember(bytes, passed);
                 }
-                at += len;
             }
             block::matched(&bytes[start..at], &self.tokens, out);
             start = at;
         }
     }
 
-    /// The length and distance of the match at `at`, if there is one. Remembers the position.
+    /// The match at `at`, if there is one. Remembers the position.
+    ///
+    /// Of the two positions with the same hash, each at most 32 KiB back, the one from which more bytes are equal, up to 258, or the
+    /// later one. At least 4 bytes must be equal. The earlier position is not checked if 16 are equal from the later one on.
     #[inline(always)]
-    fn find(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-        let latest = self.remember(bytes, at)?;
-        let distance = at - latest;
-        if distance > WINDOW {
-            return None;
-        }
+    fn find(&mut self, bytes: &[u8], at: usize) -> Option<Match> {
+        let positions = self.remember(bytes, at)?;
         let most = LONGEST.min(bytes.len() - at);
-        let len = common(&bytes[latest..], &bytes[at..at + most]);
-        (len >= 4).then_some((len, distance))
+        let mut longest = None;
+        let mut least = 4;
+        for position in positions {
+            let Some(position) = (position as usize).checked_sub(1) else {
+                break;
+            };
+            let distance = at - position;
+            if distance > WINDOW || least > LONG_ENOUGH {
+                break;
+            }
+            let len = common(&bytes[position..], &bytes[at..at + most]);
+            if len >= least {
+                longest = Some(Match { len, distance });
+                least = len + 1;
+            }
+        }
+        longest
     }
 
-    /// Remembers a position, and returns the last one with the same hash.
+    /// Remembers a position, and returns the last two with the same hash.
     #[inline(always)]
-    fn remember(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
+    fn remember(&mut self, bytes: &[u8], at: usize) -> Option<[u32; 2]> {
         let four = u32::from_le_bytes(*bytes[at..].first_chunk()?);
         let latest = &mut self.latest[hash::<HASH_BITS>(four)];
-        std::mem::replace(latest, at as u32 + 1)
-            .checked_sub(1)
-            .map(|latest| latest as usize)
+        let before = *latest;
+        *latest = [at as u32 + 1, before[0]];
+        Some(before)
     }
 }
 
