@@ -18,7 +18,7 @@ const CODES: usize = 1 << WIDTHS.1;
 /// Bits of an entry of the table below its highest byte, which has the length of the string. For a string of up to `SHORT + 1`
 /// bytes, these bits are the string, its first byte lowest; for a longer one, its length and where it starts in the output.
 const PAYLOAD: u32 = 56;
-/// The longest string that is written without a look at its kind; with one byte more it still fits into an entry.
+/// The longest string that `write_short_strings` writes; with one byte more it still fits into an entry.
 const SHORT: u64 = 6;
 /// The highest byte of the entry of a longer string, and of a code without a string.
 const LONG: u64 = 8;
@@ -28,7 +28,8 @@ const LENGTH: u32 = 16;
 /// Codes that one word of the data holds.
 const AT_ONCE: usize = 4;
 
-/// Unpacks into `out` until it is full or the data end; returns the number of bytes. Up to eight bytes after them become 0.
+/// Unpacks into `out` until it is full or the data end; returns the number of bytes. Up to eight bytes after them become 0,
+/// also after an error.
 ///
 /// # Errors
 /// Codes that stand for no string, and the bit order of before TIFF 6.0.
@@ -41,7 +42,7 @@ pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
     for (byte, entry) in entries.iter_mut().take(CLEAR).enumerate() {
         *entry = 1 << PAYLOAD | byte as u64;
     }
-    let mut unpacker = Unpacker {
+    let mut unpacker = LzwUnpacker {
         packed,
         out,
         bit: 0,
@@ -52,20 +53,15 @@ pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
         last: NONE << PAYLOAD,
         start: 0,
     };
-    while unpacker.filled < unpacker.out.len() {
-        unpacker.write_short_strings();
-        if !unpacker.write_string()? {
-            break;
-        }
-    }
+    let unpacked = unpacker.write_strings();
     let filled = unpacker.filled;
-    // Short strings are written as eight bytes.
+    // Short strings are written as eight bytes. Of damaged data too, nothing but the strings may stay.
     out[filled..].iter_mut().take(8).for_each(|byte| *byte = 0);
-    Ok(filled)
+    unpacked.map(|()| filled)
 }
 
 /// What is unpacked, and the table of strings.
-struct Unpacker<'a> {
+struct LzwUnpacker<'a> {
     packed: &'a [u8],
     out: &'a mut [u8],
     /// Bits that have been read.
@@ -83,7 +79,18 @@ struct Unpacker<'a> {
     start: usize,
 }
 
-impl Unpacker<'_> {
+impl LzwUnpacker<'_> {
+    /// Writes strings until the output is full or the data end.
+    fn write_strings(&mut self) -> Result<()> {
+        while self.filled < self.out.len() {
+            self.write_short_strings();
+            if !self.write_string()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes strings while they are short and neither the data nor the output nor the codes of this width end. Most strings of a
     /// noisy image are written here, so a code takes few instructions, and one branch that depends on it.
     fn write_short_strings(&mut self) {
@@ -291,14 +298,21 @@ mod tests {
     use weezl::BitOrder;
     use weezl::encode::Encoder;
 
-    /// A plain decoder, whose table has each string as bytes; `None` for codes that stand for no string.
-    fn plain(packed: &[u8], most: usize) -> Option<Vec<u8>> {
+    /// A plain decoder, whose table has each string as bytes: the bytes, and false after a code that stands for no string.
+    fn plain(packed: &[u8], most: usize) -> (Vec<u8>, bool) {
+        let mut out = Vec::new();
+        let is_good = plain_into(packed, most, &mut out).is_some();
+        out.truncate(most);
+        (out, is_good)
+    }
+
+    fn plain_into(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Option<()> {
         let new = || -> Vec<Vec<u8>> {
             let bytes = (0..=255).map(|byte| vec![byte]);
             bytes.chain([vec![], vec![]]).collect()
         };
         let (mut table, mut last) = (new(), Vec::new());
-        let (mut out, mut bit) = (Vec::new(), 0);
+        let mut bit = 0;
         while out.len() < most {
             // The width grows one code early.
             let width = (table.len() + 1).ilog2().clamp(8, 11) as usize + 1;
@@ -329,8 +343,7 @@ mod tests {
             last = table.get(code)?.clone();
             out.extend_from_slice(&last);
         }
-        out.truncate(most);
-        Some(out)
+        Some(())
     }
 
     fn random(state: &mut u64) -> u64 {
@@ -358,15 +371,14 @@ mod tests {
         all
     }
 
-    fn unpacked(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+    /// Whether the data are unpacked to these bytes, with nothing but zeros written after them, and found to be good or damaged.
+    fn unpacks_to(packed: &[u8], size: usize, (expected, is_good): &(Vec<u8>, bool)) -> bool {
         let mut out = vec![0xa5; size];
-        let filled = unpack(packed, &mut out).ok()?;
-        assert!(
-            out[filled..].iter().all(|byte| [0, 0xa5].contains(byte)),
-            "more than zeros after the end"
-        );
-        out.truncate(filled);
-        Some(out)
+        let filled = unpack(packed, &mut out);
+        let (bytes, rest) = out.split_at(expected.len());
+        bytes == expected
+            && rest.iter().all(|byte| [0, 0xa5].contains(byte))
+            && filled.ok() == is_good.then_some(expected.len())
     }
 
     #[test]
@@ -390,9 +402,9 @@ mod tests {
                     bytes.len() + 100,
                 ];
                 for size in sizes {
-                    let expected = &bytes[..size.min(bytes.len())];
+                    let expected = (bytes[..size.min(bytes.len())].to_vec(), true);
                     assert!(
-                        unpacked(packed, size).as_deref() == Some(expected),
+                        unpacks_to(packed, size, &expected),
                         "{size} of {}",
                         bytes.len()
                     );
@@ -441,13 +453,11 @@ mod tests {
             for size in [100, 60_000, 10 << 20] {
                 let expected = plain(&packed, size);
                 assert!(
-                    unpacked(&packed, size) == expected,
+                    unpacks_to(&packed, size, &expected),
                     "case {case}, {size} bytes"
                 );
-                match expected {
-                    Some(_) => good += 1,
-                    None => damaged += 1,
-                }
+                good += usize::from(expected.1);
+                damaged += usize::from(!expected.1);
             }
         }
         assert!(good > 150 && damaged > 50, "{good} {damaged}");
