@@ -33,9 +33,6 @@ use pixels::DownloadedPixels;
 use std::slice;
 use std::time::Duration;
 
-/// Ends the line of the device if it decoded the image too.
-pub const DECODED_THERE: &str = "where the image was decoded";
-
 /// Chooses a device for each operation, runs it there, and records the device and the times.
 #[derive(Debug)]
 pub struct Executor<'a> {
@@ -73,7 +70,7 @@ impl<'a> Executor<'a> {
         }
         if pixels_are_on_gpu && let Some(gpu) = self.devices.opened() {
             let name = self.devices.line(gpu);
-            self.device_line = format!("{name}, {DECODED_THERE}");
+            self.device_line = format!("{name}, where the image was decoded");
             return Ok(Some(gpu));
         }
         let (gpu, device_line) = self.devices.choose(&work, &mut self.timeline)?;

@@ -18,7 +18,7 @@ const BLOCK: usize = match matches::BLOCK {
 /// A match of this many bytes is used without a search for a better one.
 const LONG_ENOUGH: usize = 16;
 
-/// Of a match of more bytes than this, only the last positions are remembered, so many of them.
+/// Of a match of more than `VERY_LONG` bytes, only the last `LAST` positions are remembered.
 const VERY_LONG: usize = 64;
 const LAST: usize = 32;
 

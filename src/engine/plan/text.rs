@@ -1,6 +1,5 @@
 //! A plan as text, for `--dry-run` and `--verbose`.
 
-use super::super::executor::DECODED_THERE;
 use super::{InputConversion, Plan, Traversal, mixes_rows};
 use crate::ops::{Scope, Statistic};
 use std::fmt;
@@ -37,7 +36,6 @@ impl Plan<'_> {
         let on_cpu = &self.header.decoding;
         match &self.region {
             Some(region) => region.parts.clone(),
-            None if device_line.ends_with(DECODED_THERE) => "on the GPU".into(),
             None if self.gpu_can_decode && !device_line.starts_with("CPU") => {
                 format!("on the GPU if its data suit, else {on_cpu}")
             }
