@@ -42,7 +42,7 @@ pub struct Tally<'a, S> {
     pub existing_advice: Option<&'static str>,
     /// The failures that are not printed yet; `None` if each is printed at once.
     pub failures: Option<Failures>,
-    /// The number of such outputs, and the first.
+    /// The number of such outputs, and the first by name, whichever worker was faster.
     existing: Option<(usize, String)>,
     /// How many images each advice was given for.
     hints: BTreeMap<&'static str, usize>,
@@ -112,8 +112,9 @@ impl<'a, S: Screen> Tally<'a, S> {
                 if let Some(output) = (item.output.as_ref())
                     .filter(|_| self.existing_advice.is_some() && error.is::<Exists>())
                 {
-                    let first = || (0, output.shown().to_string());
-                    self.existing.get_or_insert_with(first).0 += 1;
+                    let output = output.shown().to_string();
+                    let (count, first) = self.existing.take().unwrap_or((0, output.clone()));
+                    self.existing = Some((count + 1, first.min(output)));
                 } else if self.names_failures {
                     let position = item.position.map_or(0, |position| position.index);
                     let lines = match &mut self.failures {
