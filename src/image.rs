@@ -404,6 +404,11 @@ impl From<Samples> for HostMemory {
 }
 
 impl HostMemory {
+    /// Whether it has the type and the number of samples of an image of this shape.
+    pub fn is_for(&self, shape: Shape) -> bool {
+        self.0.len() == shape.samples() && self.len() == shape.bytes()
+    }
+
     /// The bytes as the samples of an image of this shape, which has as many bytes and the same
     /// depth.
     pub fn into_image(self, shape: Shape) -> Image {

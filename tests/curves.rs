@@ -543,31 +543,32 @@ fn what_a_curve_cannot_do_is_refused() {
 
 /// The sentences of the plan.
 #[test]
-fn a_gpu_is_not_used() {
-    let shape = Shape {
+fn a_gpu_is_not_used_for_ranges_of_wide_samples() {
+    let shape = |depth| Shape {
         width: 5,
         height: 5,
         channels: 1,
-        depth: Depth::Sixteen,
+        depth,
     };
-    let obstacle = |op: Normalize| op.gpu_obstacle(&shape);
     let range = |text: &str| Normalize {
         range: text.parse().ok(),
         ..Normalize::default()
     };
-    assert_eq!(
-        obstacle(with_curve("log")),
-        Some("the GPU does not support --curve")
-    );
-    assert_eq!(
-        obstacle(range("zscale")),
-        Some("the GPU does not support --range zscale")
-    );
-    assert_eq!(
-        obstacle(range("stf")),
-        Some("the GPU does not support --range stf")
-    );
-    assert_eq!(obstacle(Normalize::default()), None);
+    for (op, words) in [
+        (
+            range("zscale"),
+            Some("the GPU does not support --range zscale for 32-bit samples"),
+        ),
+        (
+            range("stf"),
+            Some("the GPU does not support --range stf for 32-bit samples"),
+        ),
+        (with_curve("log"), None),
+        (Normalize::default(), None),
+    ] {
+        assert_eq!(op.gpu_obstacle(&shape(Depth::Sixteen)), None);
+        assert_eq!(op.gpu_obstacle(&shape(Depth::Float)), words);
+    }
 }
 
 /// Number i of a repeatable sequence.

@@ -371,12 +371,6 @@ fn the_verb_and_the_step() {
     assert_eq!(tag(&eight, 258), Some(vec![8, 8, 8]));
     let done = run(
         root.path(),
-        &["debayer", "GRBG", "raw.tif", "e.tif", "--device", "gpu"],
-        &[],
-    );
-    assert_ne!(done.code, 0);
-    let done = run(
-        root.path(),
         &[
             "debayer",
             "GRBG",

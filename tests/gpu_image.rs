@@ -105,6 +105,9 @@ fn operations_on_a_gpu_image_give_what_the_cpu_gives() {
         "flip vertical",
         "normalize --per-channel",
         "crop 10,20,21x17",
+        "normalize --curve gamma:2.2",
+        "normalize --range zscale + transpose",
+        "normalize --range stf",
     ];
     let images = [
         image(64, 48, 1),
@@ -147,9 +150,24 @@ fn operations_on_a_gpu_image_give_what_the_cpu_gives() {
             assert_eq!(decoded.to_bytes(), image.to_bytes());
         }
     }
-    let wide = GpuImage::upload(images[0].clone(), &device).expect("copied");
-    let curve: Operations = "normalize --curve gamma:2.2".parse().expect("a curve");
-    let error = curve.run_on_gpu(&wide).expect_err("no kernel").to_string();
+    // Results that are larger than their input.
+    let grey = GpuImage::upload(images[0].clone(), &device).expect("copied");
+    for chain in [
+        "lut viridis",
+        "debayer RGGB",
+        "debayer GRBG --method malvar + rotate 90",
+    ] {
+        let operations: Operations = chain.parse().expect("a chain");
+        let result = operations.run_on_gpu(&grey).expect("run");
+        let wanted = operations.run(images[0].clone(), &cpu).expect("run");
+        assert_eq!(result.download().expect("copied"), wanted, "{chain}");
+    }
+    let colours = GpuImage::upload(images[1].clone(), &device).expect("copied");
+    let channel: Operations = "convert --channel 2".parse().expect("a channel");
+    let error = channel
+        .run_on_gpu(&colours)
+        .expect_err("no kernel")
+        .to_string();
     assert!(
         error.contains("GPU") && error.contains("--device cpu"),
         "{error}"

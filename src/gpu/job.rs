@@ -191,13 +191,18 @@ impl Job<'_, '_> {
 
     /// Queues a copy of the image into new device memory.
     pub fn upload(&mut self) -> Result<Buffer> {
-        let mut buffer = self.alloc(self.host.len())?;
+        self.upload_first(self.host.len())
+    }
+
+    /// Queues a copy of the first `len` bytes of the image's memory into new device memory.
+    pub fn upload_first(&mut self, len: usize) -> Result<Buffer> {
+        let mut buffer = self.alloc(len)?;
         let name = if self.host.direct() {
             "upload"
         } else {
             "upload, unpinned"
         };
-        self.timed(name, self.host.len() as u64, Limit::Pcie, |job| {
+        self.timed(name, len as u64, Limit::Pcie, |job| {
             job.host.upload(&mut buffer)
         })?;
         Ok(buffer)

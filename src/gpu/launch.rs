@@ -193,6 +193,73 @@ pub mod cast {
     }
 }
 
+/// kernels/curve.cu
+pub mod curve {
+    use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+    const FORMS: &[Form] = &[
+        Form { name: "u8", sample: 1, channels: 1, pixel: 1 },
+        Form { name: "u16", sample: 2, channels: 1, pixel: 1 },
+    ];
+
+    arguments! {
+        /// `curve` of kernels/curve.cu.
+        ///
+        /// Lengths `image[samples]`, `tables[channels * (sizeof(T) == 1 ? 256 : 65536)]`.
+        ///
+        /// Requires `channels >= 1`.
+        checked Curve<'a> = "curve" ["curve"] FORMS;
+        { image: ViewMut<'a>, samples: u64, tables: View<'a>, channels: u32 }
+        |it, launch, list| {
+            launch.has("image", it.image.len(), it.samples.saturating_mul(launch.form.sample))?;
+            launch.has("tables", it.tables.len(), u64::from(it.channels).saturating_mul(if launch.form.sample == 1 { 256 } else { 65536 }).saturating_mul(launch.form.sample))?;
+            launch.requires(u64::from(it.channels) >= 1, "channels >= 1")?;
+        } { list.push(&it.image); list.push(&it.samples); list.push(&it.tables); list.push(&it.channels); }
+    }
+
+    arguments! {
+        /// `pick` of kernels/curve.cu.
+        ///
+        /// Lengths `src[samples]`, `picked[count]`.
+        ///
+        /// Requires `channels >= 1`, `colours >= 1`.
+        checked Pick<'a> = "curve" ["pick"] FORMS;
+        { src: View<'a>, samples: u64, picked: ViewMut<'a>, count: u64, stride: u64, channels: u32, colours: u32 }
+        |it, launch, list| {
+            launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
+            launch.has("picked", it.picked.len(), it.count.saturating_mul(launch.form.sample))?;
+            launch.requires(u64::from(it.channels) >= 1, "channels >= 1")?;
+            launch.requires(u64::from(it.colours) >= 1, "colours >= 1")?;
+        } { list.push(&it.src); list.push(&it.samples); list.push(&it.picked); list.push(&it.count); list.push(&it.stride); list.push(&it.channels); list.push(&it.colours); }
+    }
+}
+
+/// kernels/debayer.cu
+pub mod debayer {
+    use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+    const FORMS: &[Form] = &[
+        Form { name: "u8", sample: 1, channels: 1, pixel: 1 },
+        Form { name: "u16", sample: 2, channels: 1, pixel: 1 },
+    ];
+
+    arguments! {
+        /// `debayer` of kernels/debayer.cu.
+        ///
+        /// Lengths `src[width * height]`, `dst[3 * width * height]`.
+        ///
+        /// Requires `width >= 2`, `height >= 2`.
+        checked Debayer<'a> = "debayer" ["debayer"] FORMS;
+        { src: View<'a>, dst: ViewMut<'a>, width: u64, height: u64, red_x: u32, red_y: u32, malvar: u32 }
+        |it, launch, list| {
+            launch.has("src", it.src.len(), it.width.saturating_mul(it.height).saturating_mul(launch.form.sample))?;
+            launch.has("dst", it.dst.len(), 3_u64.saturating_mul(it.width).saturating_mul(it.height).saturating_mul(launch.form.sample))?;
+            launch.requires(it.width >= 2, "width >= 2")?;
+            launch.requires(it.height >= 2, "height >= 2")?;
+        } { list.push(&it.src); list.push(&it.dst); list.push(&it.width); list.push(&it.height); list.push(&it.red_x); list.push(&it.red_y); list.push(&it.malvar); }
+    }
+}
+
 /// kernels/depth.cu
 pub mod depth {
     use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
@@ -514,6 +581,42 @@ pub mod inflate_write {
         |it, launch, list| {
             launch.has("pieces", it.pieces.len(), launch.blocks().saturating_mul(16))?;
         } { list.push(&it.stream); list.push(&it.pieces); list.push(&it.bytes); }
+    }
+}
+
+/// kernels/lut.cu
+pub mod lut {
+    use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+    const FORMS: &[Form] = &[
+        Form { name: "u8", sample: 1, channels: 1, pixel: 1 },
+        Form { name: "u16", sample: 2, channels: 1, pixel: 1 },
+    ];
+
+    arguments! {
+        /// `lut` of kernels/lut.cu.
+        ///
+        /// Lengths `src[samples]`, `dst[3 * samples]`, `table[768]`.
+        checked Lut<'a> = "lut" ["lut"] FORMS;
+        { src: View<'a>, samples: u64, dst: ViewMut<'a>, table: View<'a> }
+        |it, launch, list| {
+            launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
+            launch.has("dst", it.dst.len(), 3_u64.saturating_mul(it.samples))?;
+            launch.has("table", it.table.len(), 768)?;
+        } { list.push(&it.src); list.push(&it.samples); list.push(&it.dst); list.push(&it.table); }
+    }
+
+    arguments! {
+        /// `interpolated` of kernels/lut.cu.
+        ///
+        /// Lengths `src[samples]`, `dst[3 * samples]`, `table[768]`.
+        checked Interpolated<'a> = "lut" ["interpolated"] FORMS;
+        { src: View<'a>, samples: u64, dst: ViewMut<'a>, table: View<'a> }
+        |it, launch, list| {
+            launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
+            launch.has("dst", it.dst.len(), 3_u64.saturating_mul(it.samples).saturating_mul(2))?;
+            launch.has("table", it.table.len(), 768)?;
+        } { list.push(&it.src); list.push(&it.samples); list.push(&it.dst); list.push(&it.table); }
     }
 }
 

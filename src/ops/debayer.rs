@@ -21,11 +21,12 @@ use super::{
 };
 use crate::gpu::Work;
 use crate::gpu::job::Job;
+use crate::gpu::launch::debayer as launch;
 use crate::image::metadata::Effect;
 use crate::image::number::{from_key, from_key64, key, key64};
 use crate::image::{Depth, Image, Shape};
 use crate::timing::Timeline;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use kernels::{Kernel, Kernels};
 
 /// Compute an RGB image from the Bayer mosaic of a sensor
@@ -202,9 +203,6 @@ impl Verb for Debayer {
     }
 }
 
-/// The reason why a GPU cannot run it.
-const NO_KERNEL: &str = "the GPU does not support debayer";
-
 impl Operation for Debayer {
     fn properties(&self) -> Properties {
         Properties {
@@ -236,8 +234,9 @@ impl Operation for Debayer {
         Ok(())
     }
 
-    fn gpu_obstacle(&self, _: &Shape) -> Option<&'static str> {
-        Some(NO_KERNEL)
+    fn gpu_obstacle(&self, shape: &Shape) -> Option<&'static str> {
+        let is_wide = shape.depth.is_wide();
+        is_wide.then_some("the GPU does not support debayer for 32-bit samples")
     }
 
     fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
@@ -266,7 +265,27 @@ impl Bound for Debayer {
         Ok(OpResult::Image(Image::new(to, samples)))
     }
 
-    fn cuda(&self, _: DeviceImage, _: &mut Job) -> Result<OpResult<DeviceImage>> {
-        bail!(NO_KERNEL)
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        let (from, to) = (image.shape, Debayer::output(image.shape));
+        self.check_shape(&from)?;
+        let kernel = job.kernel::<launch::Debayer>(&format!("u{}", from.depth.bits()))?;
+        let mut samples = job.alloc(to.bytes())?;
+        let (red_y, red_x) = self.pattern.red();
+        let tiles = from
+            .width
+            .div_ceil(64)
+            .saturating_mul(from.height.div_ceil(16));
+        let arguments = launch::Debayer {
+            src: image.samples.view(),
+            dst: samples.view_mut(),
+            width: from.width as u64,
+            height: from.height as u64,
+            red_x: red_x as u32,
+            red_y: red_y as u32,
+            malvar: (self.method == Method::Malvar).into(),
+        };
+        let grid = tiles.min(i32::MAX as usize) as u32;
+        job.launch(&kernel, grid, (from.bytes() + to.bytes()) as u64, arguments)?;
+        Ok(OpResult::Image(DeviceImage { shape: to, samples }))
     }
 }

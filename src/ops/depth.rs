@@ -88,13 +88,26 @@ pub fn convert_to_eight_on_gpu(
     ranges: &[(Number, Number)],
     job: &mut Job,
 ) -> Result<DeviceImage> {
+    let kept = scaled_channels(&image.shape, ranges);
+    narrow_on_gpu(image, |channel| kept[channel], job)
+}
+
+/// Stores samples of 16 bits of an image on a GPU in 8 bits. Channels that are `kept` have samples up to 255, which do not change;
+/// the others are scaled from 0…65535.
+///
+/// # Errors
+/// Those of the GPU.
+pub fn narrow_on_gpu(
+    image: &DeviceImage,
+    kept: impl Fn(usize) -> bool,
+    job: &mut Job,
+) -> Result<DeviceImage> {
     let from = image.shape;
     let shape = Shape {
         depth: Depth::Eight,
         ..from
     };
-    let kept = scaled_channels(&from, ranges).into_iter().enumerate();
-    let kept = kept.fold(0, |bits, (channel, is)| bits | u32::from(is) << channel);
+    let kept = (0..from.channels).fold(0, |bits, c| bits | u32::from(kept(c)) << c);
     let kernel = job.kernel::<Narrow>("")?;
     let mut samples = job.alloc(shape.bytes())?;
     let grid = u32::try_from(from.samples().div_ceil(2048))?;

@@ -25,10 +25,11 @@ use super::{
     never_wide, with_samples,
 };
 use crate::gpu::job::Job;
+use crate::gpu::launch::lut as launch;
 use crate::image::metadata::{Diagnostics, Effect};
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::timing::Timeline;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
@@ -197,9 +198,6 @@ impl Verb for Lut {
     }
 }
 
-/// The reason why a GPU cannot run it.
-const NO_KERNEL: &str = "the GPU does not support lut";
-
 impl Operation for Lut {
     fn properties(&self) -> Properties {
         Properties::new(Lut::NAME, Access::Pointwise, Effect::Arithmetic)
@@ -223,10 +221,6 @@ impl Operation for Lut {
             shape.kind()
         );
         Ok(())
-    }
-
-    fn gpu_obstacle(&self, _: &Shape) -> Option<&'static str> {
-        Some(NO_KERNEL)
     }
 
     fn diagnose(&self, image: &Image, _: &SampleTypes) -> Diagnostics {
@@ -285,8 +279,38 @@ impl Bound for Colours {
         Ok(OpResult::Image(Image::new(to, colours)))
     }
 
-    fn cuda(&self, _: DeviceImage, _: &mut Job) -> Result<OpResult<DeviceImage>> {
-        bail!(NO_KERNEL)
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        let (from, to) = (image.shape, self.output(image.shape));
+        let form = &format!("u{}", from.depth.bits());
+        let table = job.words(self.table.as_flattened())?;
+        let mut colours = job.alloc(to.bytes())?;
+        let (src, samples, table) = (image.samples.view(), from.pixels() as u64, table.view());
+        let grid = u32::try_from(from.pixels().div_ceil(4096))?;
+        let moved = (from.bytes() + to.bytes()) as u64;
+        let dst = colours.view_mut();
+        if self.depth == Depth::Eight {
+            let kernel = job.kernel::<launch::Lut>(form)?;
+            let arguments = launch::Lut {
+                src,
+                samples,
+                dst,
+                table,
+            };
+            job.launch(&kernel, grid, moved, arguments)?;
+        } else {
+            let kernel = job.kernel::<launch::Interpolated>(form)?;
+            let arguments = launch::Interpolated {
+                src,
+                samples,
+                dst,
+                table,
+            };
+            job.launch(&kernel, grid, moved, arguments)?;
+        }
+        Ok(OpResult::Image(DeviceImage {
+            shape: to,
+            samples: colours,
+        }))
     }
 }
 

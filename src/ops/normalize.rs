@@ -275,13 +275,14 @@ impl Operation for Normalize {
     }
 
     fn gpu_obstacle(&self, shape: &Shape) -> Option<&'static str> {
-        if self.curve.is_some() {
-            return Some("the GPU does not support --curve");
-        }
         match self.range {
-            Some(InputRange::Zscale) => return Some("the GPU does not support --range zscale"),
-            Some(InputRange::Stf) => return Some("the GPU does not support --range stf"),
-            Some(InputRange::Values(_) | InputRange::Window) | None => {}
+            Some(InputRange::Zscale) if shape.depth.is_wide() => {
+                return Some("the GPU does not support --range zscale for 32-bit samples");
+            }
+            Some(InputRange::Stf) if shape.depth.is_wide() => {
+                return Some("the GPU does not support --range stf for 32-bit samples");
+            }
+            _ => {}
         }
         if !self.ignore.is_empty() && shape.depth.is_wide() {
             return Some("the GPU does not support --ignore for 32-bit samples");

@@ -23,7 +23,7 @@ pub enum Statistic {
     /// The samples at two percentiles, of each colour channel or of all together. For 8 and 16 bits this is a
     /// histogram, which has the percentiles of any set of channels; for 32 bits, the two samples.
     Percentiles(Clip, bool),
-    /// A thousand samples, in order of size. On the CPU alone.
+    /// A thousand samples, in order of size. Samples of more than 16 bits are selected on the CPU alone.
     Sampled,
     /// The median of each colour channel, and the median of the distances from it. For 8 and 16 bits this is a histogram.
     /// More bits are measured on the CPU alone.
@@ -106,7 +106,7 @@ impl Statistic {
     }
 
     /// The same from a GPU. Min and max are queued and stay in device memory, except for 32-bit samples; for
-    /// those, and for a histogram, this waits.
+    /// those, and for all other statistics, this waits.
     pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<Statistics> {
         Ok(match self {
             Statistic::None => Statistics::None,
@@ -117,9 +117,12 @@ impl Statistic {
             Statistic::Percentiles(clip, each) if image.shape.depth.is_wide() => {
                 Statistics::Wide(wide::on_gpu::percentiles(image, clip, each, job)?)
             }
-            Statistic::Percentiles(..) => Statistics::Histogram(Counts::on_gpu(image, job)?),
-            Statistic::Sampled | Statistic::Medians => {
-                bail!("internal error: a GPU was to select samples")
+            Statistic::Sampled | Statistic::Medians if image.shape.depth.is_wide() => {
+                bail!("internal error: a GPU was to select samples of 32 bits")
+            }
+            Statistic::Sampled => Statistics::Sampled(Sampled::on_gpu(image, job)?),
+            Statistic::Percentiles(..) | Statistic::Medians => {
+                Statistics::Histogram(Counts::on_gpu(image, job)?)
             }
         })
     }

@@ -337,7 +337,7 @@ impl BandRunner<'_> {
             return Ok(Statistics::None);
         }
         if statistic.needs_whole_image(&shape) {
-            let reason = "percentiles of 32-bit samples need the whole image at once";
+            let reason = "the statistic needs the whole image at once";
             return Err(anyhow!(reason).context(NoMemory));
         }
         let cut = Cut::new(shape, Access::Reduction)?;
@@ -399,9 +399,10 @@ pub fn run(
     band_bytes: usize,
 ) -> Result<Executed> {
     let shape = image.shape();
-    if chain::output(task.op, shape).depth != shape.depth {
-        // A band of the result must have as many bytes as its input. Only operations on 32-bit samples change the depth.
-        let reason = "an operation that changes the depth of samples is not run in bands";
+    let output = chain::output(task.op, shape);
+    if output.depth != shape.depth || output.channels != shape.channels {
+        // A band of the result must have as many bytes as its input.
+        let reason = "an operation that changes the type of pixels is not run in bands";
         return Err(anyhow!(reason).context(NoMemory));
     }
     if let Access::Region(_) = task.op.properties().access {

@@ -1,7 +1,7 @@
 //! Runs operations on a GPU. The whole image stays in device memory from the first operation to the last. If device memory is too
 //! small for that, the operations run one after the other, each in bands.
 
-use super::pixels::DownloadedPixels;
+use super::pixels::{DownloadedPixels, image_at_start, with_room};
 use super::{Form, Pixels, Task, bands};
 use crate::gpu::NoMemory;
 use crate::gpu::driver::Gpu;
@@ -33,10 +33,11 @@ pub fn run_on_gpu(
     timeline: &mut Timeline,
 ) -> Result<RanOnGpu> {
     let shape = pixels.shape();
+    let output = tasks.iter().fold(shape, |shape, task| task.output(shape));
     let StagedPixels {
         mut memory,
         device_image,
-    } = StagedPixels::new(pixels, form)?;
+    } = StagedPixels::new(pixels, output, form)?;
     let can_use_bands = device_image.is_none();
     let ran = gpu.job(&mut memory, timeline, |job| {
         let image = device_image.map_or_else(|| upload(shape, job), Ok)?;
@@ -52,7 +53,7 @@ pub fn run_on_gpu(
         }),
         // Device memory is allocated before anything is copied back, so the image in host memory is unchanged.
         Err(error) if error.is::<NoMemory>() && can_use_bands => Ok(RanOnGpu {
-            executed: run_in_bands(tasks, memory.into_image(shape), gpu, timeline)?,
+            executed: run_in_bands(tasks, image_at_start(memory, shape)?, gpu, timeline)?,
             in_bands: true,
         }),
         Err(error) => Err(error),
@@ -112,7 +113,7 @@ pub(super) fn measure_on_gpu(
     let StagedPixels {
         mut memory,
         device_image,
-    } = StagedPixels::new(pixels, Form::Device)?;
+    } = StagedPixels::new(pixels, shape, Form::Device)?;
     let can_use_bands = device_image.is_none();
     let measured = gpu.job(&mut memory, timeline, |job| {
         let image = device_image.map_or_else(|| upload(shape, job), Ok)?;
@@ -134,21 +135,27 @@ pub(super) fn measure_on_gpu(
 
 /// An image that a GPU's job is about to process.
 struct StagedPixels {
-    /// Host memory for the job: the samples to upload, or memory for the download.
+    /// Host memory for the job. It begins with the samples to upload, if the image is not on the device, and has room for the
+    /// result.
     memory: HostMemory,
     /// The image, if it is in device memory already.
     device_image: Option<DeviceImage>,
 }
 
 impl StagedPixels {
-    fn new(pixels: Pixels, form: Form) -> Result<StagedPixels> {
+    /// Pixels for a job whose result has the shape `output`, and is requested in this form.
+    fn new(pixels: Pixels, output: Shape, form: Form) -> Result<StagedPixels> {
         match pixels {
             Pixels::Host(image) => Ok(StagedPixels {
-                memory: image.into_samples().into(),
+                memory: if form != Form::Device && output.bytes() > image.shape().bytes() {
+                    with_room(&image, output)?
+                } else {
+                    image.into_samples().into()
+                },
                 device_image: None,
             }),
             Pixels::Device(image) => Ok(StagedPixels {
-                memory: download_buffer(image.shape, form)?,
+                memory: download_buffer(output, form)?,
                 device_image: Some(image),
             }),
             Pixels::Deflated(_) => bail!("internal error: the samples are compressed already"),
@@ -180,7 +187,7 @@ pub(super) fn upload_image(
 fn upload(shape: Shape, job: &mut Job) -> Result<DeviceImage> {
     Ok(DeviceImage {
         shape,
-        samples: job.upload()?,
+        samples: job.upload_first(shape.bytes())?,
     })
 }
 

@@ -65,22 +65,43 @@ impl DownloadedPixels {
     /// There is not enough host memory.
     pub fn into_pixels(self, memory: HostMemory) -> Result<Pixels> {
         Ok(match self {
-            DownloadedPixels::Samples(shape) if shape.bytes() < memory.len() => {
-                Pixels::Host(copy_prefix(&memory, shape)?)
-            }
-            DownloadedPixels::Samples(shape) => Pixels::Host(memory.into_image(shape)),
+            DownloadedPixels::Samples(shape) => Pixels::Host(image_at_start(memory, shape)?),
             DownloadedPixels::Png(segments) => Pixels::Deflated(Deflated::new(segments, memory)),
             DownloadedPixels::Device(image) => Pixels::Device(image),
         })
     }
 }
 
-/// Copies the samples of an image from the beginning of `memory`, which is larger.
-fn copy_prefix(memory: &[u8], shape: Shape) -> Result<Image> {
-    const BYTES_PER_TASK: usize = 1 << 20;
+/// The image whose samples are at the beginning of `memory`: in the same memory if it has the image's type and length, else in
+/// new memory.
+///
+/// # Errors
+/// There is not enough host memory.
+pub(super) fn image_at_start(memory: HostMemory, shape: Shape) -> Result<Image> {
+    if memory.is_for(shape) {
+        return Ok(memory.into_image(shape));
+    }
     let mut samples = Samples::any(&shape)?;
-    let output = samples.as_bytes_mut().par_chunks_mut(BYTES_PER_TASK);
-    let chunks = output.zip(memory.par_chunks(BYTES_PER_TASK));
-    chunks.for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+    let bytes = samples.as_bytes_mut();
+    copy(&memory[..bytes.len()], bytes);
     Ok(Image::new(shape, samples))
+}
+
+/// Memory for an image of the shape `output`, which is larger than `image`; the samples of `image` are at its beginning.
+///
+/// # Errors
+/// There is not enough host memory.
+pub(super) fn with_room(image: &Image, output: Shape) -> Result<HostMemory> {
+    let mut samples = Samples::any(&output)?;
+    let from = image.samples().as_bytes();
+    copy(from, &mut samples.as_bytes_mut()[..from.len()]);
+    Ok(samples.into())
+}
+
+/// Copies bytes, on all cores.
+fn copy(from: &[u8], to: &mut [u8]) {
+    const BYTES_PER_TASK: usize = 1 << 20;
+    let chunks = to.par_chunks_mut(BYTES_PER_TASK);
+    let chunks = chunks.zip(from.par_chunks(BYTES_PER_TASK));
+    chunks.for_each(|(to, from)| to.copy_from_slice(from));
 }

@@ -183,18 +183,14 @@ impl Pinned<'_> {
         self.memory.is_empty()
     }
 
-    /// Queues a copy of all of it to `buffer`, which must have the same length.
+    /// Queues a copy of its beginning over all of `buffer`, which must not be longer.
     pub fn upload(&mut self, buffer: &mut Buffer) -> Result<()> {
-        ensure!(
-            buffer.len == self.memory.len(),
-            "an upload of another length"
-        );
+        let source = self.memory.get(..buffer.len);
+        let source = source.ok_or_else(|| anyhow!("an upload past the memory's end"))?;
         // SAFETY: the lengths agree. Nothing touches the memory while the copy may run: only queued
         // copies of this type access it until `bytes` or `drop` has waited for them.
-        unsafe {
-            result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
-        }
-        .map_err(|error| anyhow!("{}", description(&error)))
+        unsafe { result::memcpy_htod_async(buffer.pointer, source, self.gpu.stream.cu_stream()) }
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues a copy of `buffer` over all of it, which must have the same length.

@@ -2,10 +2,12 @@
 
 use super::curve::Curve;
 use super::scale::Scale;
-use crate::image::Image;
+use crate::gpu::job::Job;
+use crate::gpu::launch::curve as launch;
 use crate::image::buffer::Buffer;
+use crate::image::{Depth, Image};
 use crate::ops::cpu::{self, Sample};
-use crate::ops::with_samples;
+use crate::ops::{DeviceImage, with_samples};
 use anyhow::Result;
 use std::sync::OnceLock;
 
@@ -46,14 +48,60 @@ impl CurveTables {
         let Some(curve) = self.curve else {
             return Ok(());
         };
-        let full = image.shape().depth.full();
-        let tables = self.tables.get().unwrap_or_else(|| {
+        let tables = self.tables(curve, scales, image.shape().depth);
+        with_samples!(image.samples_mut(), samples => map_all(samples, tables))
+    }
+
+    /// The same for an image on a GPU, queued without waiting.
+    ///
+    /// # Errors
+    /// Those of the GPU.
+    pub(super) fn apply_on_gpu(
+        &self,
+        image: &mut DeviceImage,
+        scales: &[Option<Scale>],
+        job: &mut Job,
+    ) -> Result<()> {
+        let Some(curve) = self.curve else {
+            return Ok(());
+        };
+        let shape = image.shape;
+        let mut tables = self.tables(curve, scales, shape.depth);
+        if scales.iter().all(|scale| *scale == scales[0]) {
+            tables = &tables[..1];
+        }
+        let entries = tables.concat();
+        let words = match shape.depth {
+            Depth::Eight => {
+                let bytes: Vec<u8> = entries.iter().map(|&entry| entry as u8).collect();
+                job.words(&bytes)?
+            }
+            _ => job.words(&entries)?,
+        };
+        let kernel = job.kernel::<launch::Curve>(&format!("u{}", shape.depth.bits()))?;
+        let bytes = shape.bytes() as u64;
+        let arguments = launch::Curve {
+            image: image.samples.view_mut(),
+            samples: shape.samples() as u64,
+            tables: words.view(),
+            channels: tables.len() as u32,
+        };
+        job.launch(
+            &kernel,
+            u32::try_from(bytes.div_ceil(4096))?,
+            2 * bytes,
+            arguments,
+        )
+    }
+
+    /// The table of each channel, computed when the first image needs them.
+    fn tables(&self, curve: Curve, scales: &[Option<Scale>], depth: Depth) -> &[Vec<u16>] {
+        self.tables.get().unwrap_or_else(|| {
             // Computed outside of `get_or_init`: while this thread waits for the others, it may run another task, which may
             // wait for the same `OnceLock`.
-            let computed = tables(curve, scales, full);
+            let computed = tables(curve, scales, depth.full());
             self.tables.get_or_init(|| computed)
-        });
-        with_samples!(image.samples_mut(), samples => map_all(samples, tables))
+        })
     }
 }
 

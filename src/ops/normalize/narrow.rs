@@ -51,13 +51,31 @@ impl BoundNormalize<'_> {
     /// The scale of each channel: none for alpha and for flat channels.
     fn scales(&self) -> Result<Vec<Option<Scale>>> {
         let ranges = self.ranges().context("the range is still on the GPU")?;
+        Ok(self.scales_of(ranges))
+    }
+
+    /// The scale of each channel for these ranges.
+    fn scales_of(&self, ranges: &[MinMax<u16>]) -> Vec<Option<Scale>> {
         let MinMax { min: lo, max: hi } = self.op.target(self.types.written);
         let scale = |channel: usize| {
             // One range may serve all colours.
             let MinMax { min, max } = *ranges.get(channel).unwrap_or(&ranges[0]);
             (channel < self.types.colours() && min < max).then_some(Scale { min, max, lo, hi })
         };
-        Ok((0..self.types.channels).map(scale).collect())
+        (0..self.types.channels).map(scale).collect()
+    }
+
+    /// Replaces samples on a GPU by the results of the curve. Waits for ranges that the GPU has measured.
+    fn curve_on_gpu(&self, mut image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        let scales = match &self.ranges {
+            RangeSource::OnHost { ranges, .. } => self.scales_of(ranges),
+            RangeSource::OnDevice(extremes) => {
+                let (colours, per_channel) = (self.types.colours(), self.op.per_channel);
+                self.scales_of(&extremes.read(job)?.ranges(colours, per_channel))
+            }
+        };
+        self.tables.apply_on_gpu(&mut image, &scales, job)?;
+        Ok(OpResult::Image(image))
     }
 
     /// The record of how values are scaled, for `--undo`.
@@ -118,6 +136,9 @@ impl Bound for BoundNormalize<'_> {
     }
 
     fn cuda(&self, mut image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        if self.tables.has_curve() {
+            return self.curve_on_gpu(image, job);
+        }
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let scale = job.kernel::<launch::Scale>(&shape.sample_form())?;

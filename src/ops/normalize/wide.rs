@@ -12,6 +12,7 @@ use crate::gpu::job::Job;
 use crate::image::metadata::{Held, Stretch};
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::ops::clip::Clip;
+use crate::ops::depth;
 use crate::ops::wide::extremes::Collapsed;
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{self, Extremes, check_finite, double, on_gpu};
@@ -391,9 +392,16 @@ impl Bound for BoundNormalize<'_> {
         if !self.finite && self.op.nan.is_none() && image.shape.depth == Depth::Float {
             check_finite(Extremes::on_gpu(&image, job)?.nonfinite, None)?;
         }
-        let to = self.types.written.depth;
-        let scaled = on_gpu::scale(&image, to, &self.scales(), self.nan(), job);
-        Ok(OpResult::Image(scaled?))
+        let to = self.scaled_depth();
+        let mut scaled = on_gpu::scale(&image, to, &self.scales(), self.nan(), job)?;
+        if self.tables.has_curve() {
+            let scales = self.curve_scales();
+            self.tables.apply_on_gpu(&mut scaled, &scales, job)?;
+            if self.types.written.depth == Depth::Eight {
+                scaled = depth::narrow_on_gpu(&scaled, |_| true, job)?;
+            }
+        }
+        Ok(OpResult::Image(scaled))
     }
 
     /// The ranges in values of the input file, with a warning for each range that is empty.

@@ -7,9 +7,12 @@
 //!
 //! Source: astropy, `astropy/visualization/interval.py`; IRAF, `images/tv/display`, zscale.
 
-use crate::image::{Depth, Image, Samples, number};
-use crate::ops::MinMax;
+use crate::gpu::job::Job;
+use crate::gpu::launch::curve::Pick;
+use crate::image::{Depth, Image, Samples, Shape, number};
+use crate::ops::{DeviceImage, MinMax};
 use crate::timing::Timeline;
+use anyhow::Result;
 use rayon::prelude::*;
 
 /// The number of samples that are measured.
@@ -64,6 +67,41 @@ impl Sampled {
         timeline.host("select", bytes, || Sampled::select(image))
     }
 
+    /// The same, of 8 and 16 bits, from a GPU. Waits for all queued work.
+    ///
+    /// # Errors
+    /// Those of the GPU.
+    pub fn on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Sampled> {
+        let Shape {
+            channels, depth, ..
+        } = image.shape;
+        let colours = image.shape.colours();
+        let (stride, count) = stride(image.shape.pixels() * colours);
+        let kernel = job.kernel::<Pick>(&format!("u{}", depth.bits()))?;
+        let mut picked = job.alloc(count * depth.bytes())?;
+        let grid = u32::try_from(count.div_ceil(256))?;
+        let bytes = (2 * count * depth.bytes()) as u64;
+        let arguments = Pick {
+            src: image.samples.view(),
+            samples: image.shape.samples() as u64,
+            picked: picked.view_mut(),
+            count: count as u64,
+            stride: stride as u64,
+            channels: channels as u32,
+            colours: colours as u32,
+        };
+        job.launch(&kernel, grid, bytes, arguments)?;
+        let mut samples: Vec<u64> = match depth {
+            Depth::Eight => widened(job.read_words::<u8>(&picked)?),
+            _ => widened(job.read_words::<u16>(&picked)?),
+        };
+        samples.sort_unstable();
+        Ok(Sampled {
+            samples,
+            nonfinite: 0,
+        })
+    }
+
     fn select(image: &Image) -> Sampled {
         match image.samples() {
             Samples::U8(samples) => select(image, samples, |_| true),
@@ -91,6 +129,16 @@ impl Sampled {
     }
 }
 
+/// The distance between the selected ones of `count` samples, and how many are selected.
+fn stride(count: usize) -> (usize, usize) {
+    let stride = (count / SAMPLES).max(1);
+    (stride, count.div_ceil(stride).min(SAMPLES))
+}
+
+fn widened<T: Into<u64>>(samples: Vec<T>) -> Vec<u64> {
+    samples.into_iter().map(T::into).collect()
+}
+
 /// Every n-th of the finite colour samples, n = ⌊count/1000⌋.
 fn select<T: Copy + Into<u64> + Send + Sync>(
     image: &Image,
@@ -105,7 +153,7 @@ fn select<T: Copy + Into<u64> + Send + Sync>(
         (finite(&pixel[..colours]), finite(pixel))
     });
     let (count, all) = counts.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    let stride = (count / SAMPLES).max(1);
+    let (stride, _) = stride(count);
     let colour = |index: usize| samples[index / colours * shape.channels + index % colours];
     let finite = (0..shape.width * shape.height * colours)
         .map(colour)
