@@ -42,8 +42,8 @@ pub struct Tally<'a, S> {
     pub existing_advice: Option<&'static str>,
     /// The failures that are not printed yet; `None` if each is printed at once.
     pub failures: Option<Failures>,
-    /// The number of such outputs, and the first by name, whichever worker was faster.
-    existing: Option<(usize, String)>,
+    /// The number of such outputs, and the first in the order of the inputs, with its position.
+    existing: Option<(usize, (u64, String))>,
     /// How many images each advice was given for.
     hints: BTreeMap<&'static str, usize>,
 }
@@ -109,14 +109,14 @@ impl<'a, S: Screen> Tally<'a, S> {
             FileOutcome::Failed(error) => {
                 files.failed += 1;
                 self.screen.add(item, 0, true);
+                let position = item.position.map_or(0, |position| position.index);
                 if let Some(output) = (item.output.as_ref())
                     .filter(|_| self.existing_advice.is_some() && error.is::<Exists>())
                 {
-                    let output = output.shown().to_string();
+                    let output = (position, output.shown().to_string());
                     let (count, first) = self.existing.take().unwrap_or((0, output.clone()));
                     self.existing = Some((count + 1, first.min(output)));
                 } else if self.names_failures {
-                    let position = item.position.map_or(0, |position| position.index);
                     let lines = match &mut self.failures {
                         Some(failures) => failures.add(position, error),
                         None => vec![format!("{error:#}")],
@@ -183,8 +183,8 @@ impl<'a, S: Screen> Tally<'a, S> {
     fn held(&self) -> Vec<String> {
         let all_failed = self.failures.as_ref().and_then(Failures::line);
         let existing = self.existing.as_ref().map(|existing| match existing {
-            (1, output) => format!("cannot write {output}: {Exists}"),
-            (count, first) => format!(
+            (1, (_, output)) => format!("cannot write {output}: {Exists}"),
+            (count, (_, first)) => format!(
                 "{count} outputs already exist (first: {first}): {}",
                 self.existing_advice.unwrap_or_default()
             ),
