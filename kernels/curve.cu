@@ -3,12 +3,9 @@
 //   curve_{u8,u16}(T *image, u64 samples, const T *tables, u32 channels)
 //       In place: image[i] = tables[(i mod channels)·(FULL + 1) + image[i]]. Pointers are 16-byte aligned.
 //       Grid: any; best ceil(bytes / 4096) blocks of 256.
-//   pick_{u8,u16}(const T *src, u64 samples, T *picked, u64 count, u64 stride, u32 channels, u32 colours)
-//       picked[k] = the colour sample with the number k·stride, which are counted without alpha: of every `channels` samples, the
-//       first `colours`. For `--range zscale`. Grid: any; best ceil(count / 256) blocks of 256.
 //
-// Two numbers, for b bytes of image. curve: reads b, writes b; a load from the tables for each sample, 128 KiB of which fit in
-// the level-1 cache of recent GPUs and all of which fit in the level-2 cache. pick: reads a sector for each of its samples.
+// Two numbers, for b bytes of image: reads b and writes b, and loads an entry of a table for each sample. A table for 16 bits has
+// 128 KiB and fits in the level-1 cache of recent GPUs; the tables of all channels fit in the level-2 cache.
 //
 // forms: SAMPLE=u8,u16 named {SAMPLE}
 #include "common.cuh"
@@ -35,14 +32,4 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(curve)(T *image, u64 s
     }
     for (u64 i = vectors * PER_VECTOR<T> + thread; i < samples; i += threads)
         image[i] = (T)result((u32)(i % channels), image[i]);
-}
-
-// lengths: src[samples], picked[count]
-// requires: channels >= 1, colours >= 1
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    ENTRY(pick)(const T *src, u64 samples, T *picked, u64 count, u64 stride, u32 channels, u32 colours) {
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += (u64)gridDim.x * BLOCK) {
-        const u64 number = k * stride, i = number / colours * channels + number % colours;
-        if (i < samples) picked[k] = src[i];
-    }
 }

@@ -5,17 +5,17 @@
 //       of Malvar, He and Cutler; 0: means of the neighbours. dst must not overlap src.
 //       Grid: any; best ceil(width / 64)·ceil(height / 16) blocks of 256.
 //
-// Two numbers, for n pixels of s bytes: reads 1.4·s·n, a third of it from the caches, and writes 3·s·n; some 40 instructions a
-// pixel.
+// For n pixels of s bytes: reads s·n from memory, and a third more from the caches for the edges of tiles; writes 3·s·n.
 //
 // forms: SAMPLE=u8,u16 named {SAMPLE}
 #include "common.cuh"
 
 typedef SAMPLE T;
 
-// A block computes tiles of WIDE × HIGH pixels from these and two more on each side. A warp computes a row, and each of its threads
-// two neighbouring pixels, of which one is green: so all threads of a warp compute the same weighted sums.
-constexpr u32 WIDE = 64, HIGH = 16, EDGE = 2, PITCH = WIDE + 2 * EDGE;
+// A block computes tiles of WIDE × HIGH pixels, and loads EDGE more on each side. Each thread of a warp computes two neighbouring
+// pixels of a row. One of the two is green, and it is the same one in all threads, so they all compute the same weighted sums.
+constexpr u32 WIDE = 64, HIGH = 16; // host
+constexpr u32 EDGE = 2, PITCH = WIDE + 2 * EDGE;
 
 // An index that may lie outside of 0 … n − 1, mirrored at the border without repeating it; n is at least 2.
 static __device__ __forceinline__ u64 mirrored(long long i, u64 n) {

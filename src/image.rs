@@ -63,7 +63,7 @@ impl Shape {
     /// The suffix for its depth and channel count in the names of kernels: `u16_c3`.
     #[doc(hidden)]
     pub fn sample_form(&self) -> String {
-        format!("u{}_c{}", self.depth.bits(), self.channels)
+        format!("{}_c{}", self.depth.form(), self.channels)
     }
 
     /// Bytes of a pixel: 1, 2, 3, 4, 6, 8, 12, 16, 24 or 32.
@@ -405,7 +405,7 @@ impl From<Samples> for HostMemory {
 
 impl HostMemory {
     /// Whether it has the type and the number of samples of an image of this shape.
-    pub fn is_for(&self, shape: Shape) -> bool {
+    pub fn matches(&self, shape: Shape) -> bool {
         self.0.len() == shape.samples() && self.len() == shape.bytes()
     }
 

@@ -7,7 +7,7 @@ use crate::support::{KINDS, Kind, Numbers, folder, grey, image, key, on_cpu, run
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::ops::debayer::{Debayer, Method, Pattern};
 use gpuimg::internals::ops::symmetry::Symmetry;
-use gpuimg::internals::ops::{self, OpResult};
+use gpuimg::internals::ops::{self, OpResult, Operation};
 use std::fs;
 
 const PATTERNS: [Pattern; 4] = [Pattern::Rggb, Pattern::Bggr, Pattern::Grbg, Pattern::Gbrg];
@@ -295,6 +295,28 @@ fn pgm(width: usize, height: usize) -> Vec<u8> {
     let mut file = format!("P5 {width} {height} 65535\n").into_bytes();
     file.extend((0..2 * width * height).map(|_| (numbers.next() >> 20) as u8));
     file
+}
+
+/// The sentence of the plan.
+#[test]
+fn a_gpu_is_not_used_for_wide_samples() {
+    for method in METHODS {
+        let op = Debayer {
+            pattern: Pattern::Rggb,
+            method,
+        };
+        for (depth, words) in [
+            (Depth::Eight, None),
+            (Depth::Sixteen, None),
+            (
+                Depth::Float,
+                Some("the GPU does not support debayer for 32-bit samples"),
+            ),
+        ] {
+            let mosaic = image(4, 4, 1, depth, Kind::Noise);
+            assert_eq!(op.gpu_obstacle(&mosaic.shape()), words);
+        }
+    }
 }
 
 #[test]

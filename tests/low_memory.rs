@@ -177,6 +177,8 @@ fn samples_of_32_bits_are_the_same_in_bands() {
                 &["normalize", "a"][..],
                 &["normalize", "--depth", "8", "a"],
                 &["normalize", "--nan", "0", "a"],
+                &["normalize", "--curve", "asinh", "a"],
+                &["normalize", "--curve", "log", "--depth", "8", "a"],
                 &["flip", "horizontal", "a"],
             ] {
                 for to in ["o.tif", "o.npy", "o.png"] {
@@ -191,7 +193,7 @@ fn samples_of_32_bits_are_the_same_in_bands() {
             }
         }
     }
-    assert!(counted >= 3 * 2 * 15, "{counted}");
+    assert!(counted >= 3 * 2 * 23, "{counted}");
 }
 
 #[test]

@@ -401,6 +401,26 @@ def test_numbers_and_files(cupy, tmp_path):
 
 
 @needs_gpu
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda it: gpuimg.lut(it, "viridis"),
+        lambda it: gpuimg.debayer(it, "RGGB"),
+        lambda it: gpuimg.debayer(it, "GBRG", method="malvar"),
+        lambda it: gpuimg.normalize(it, curve="asinh"),
+        lambda it: gpuimg.normalize(it, range="zscale"),
+        lambda it: gpuimg.normalize(it, range="stf"),
+    ],
+)
+def test_colours_and_curves(cupy, call, dtype):
+    image = ramp(65, 43, dtype=dtype)
+    on_gpu = call(cupy.asarray(image))
+    assert on_gpu.__dlpack_device__()[0] == 2
+    np.testing.assert_array_equal(np.asarray(on_gpu.cpu()), np.asarray(call(image)))
+
+
+@needs_gpu
 def test_what_is_refused(cupy):
     on_gpu = cupy.asarray(ramp(12, 9))
     refused = [

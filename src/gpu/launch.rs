@@ -216,27 +216,16 @@ pub mod curve {
             launch.requires(u64::from(it.channels) >= 1, "channels >= 1")?;
         } { list.push(&it.image); list.push(&it.samples); list.push(&it.tables); list.push(&it.channels); }
     }
-
-    arguments! {
-        /// `pick` of kernels/curve.cu.
-        ///
-        /// Lengths `src[samples]`, `picked[count]`.
-        ///
-        /// Requires `channels >= 1`, `colours >= 1`.
-        checked Pick<'a> = "curve" ["pick"] FORMS;
-        { src: View<'a>, samples: u64, picked: ViewMut<'a>, count: u64, stride: u64, channels: u32, colours: u32 }
-        |it, launch, list| {
-            launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
-            launch.has("picked", it.picked.len(), it.count.saturating_mul(launch.form.sample))?;
-            launch.requires(u64::from(it.channels) >= 1, "channels >= 1")?;
-            launch.requires(u64::from(it.colours) >= 1, "colours >= 1")?;
-        } { list.push(&it.src); list.push(&it.samples); list.push(&it.picked); list.push(&it.count); list.push(&it.stride); list.push(&it.channels); list.push(&it.colours); }
-    }
 }
 
 /// kernels/debayer.cu
 pub mod debayer {
     use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+    /// `WIDE` of kernels/debayer.cu.
+    pub const WIDE: u32 = 64;
+    /// `HIGH` of kernels/debayer.cu.
+    pub const HIGH: u32 = 16;
 
     const FORMS: &[Form] = &[
         Form { name: "u8", sample: 1, channels: 1, pixel: 1 },
@@ -1304,6 +1293,32 @@ pub mod wide_sum {
             launch.has("totals", it.totals.len(), 2_u64.saturating_mul(254).saturating_mul(launch.form.channels).saturating_add(1).saturating_mul(8))?;
             launch.requires(it.samples.is_multiple_of(launch.form.channels), "samples % CHANNELS == 0")?;
         } { list.push(&it.src); list.push(&it.samples); list.push(&it.is_real); list.push(&it.nan); list.push(&it.totals); }
+    }
+}
+
+/// kernels/zscale.cu
+pub mod zscale {
+    use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+    const FORMS: &[Form] = &[
+        Form { name: "u8", sample: 1, channels: 1, pixel: 1 },
+        Form { name: "u16", sample: 2, channels: 1, pixel: 1 },
+    ];
+
+    arguments! {
+        /// `pick` of kernels/zscale.cu.
+        ///
+        /// Lengths `src[samples]`, `picked[count]`.
+        ///
+        /// Requires `channels >= 1`, `colours >= 1`.
+        checked Pick<'a> = "zscale" ["pick"] FORMS;
+        { src: View<'a>, samples: u64, picked: ViewMut<'a>, count: u64, stride: u64, channels: u32, colours: u32 }
+        |it, launch, list| {
+            launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
+            launch.has("picked", it.picked.len(), it.count.saturating_mul(launch.form.sample))?;
+            launch.requires(u64::from(it.channels) >= 1, "channels >= 1")?;
+            launch.requires(u64::from(it.colours) >= 1, "colours >= 1")?;
+        } { list.push(&it.src); list.push(&it.samples); list.push(&it.picked); list.push(&it.count); list.push(&it.stride); list.push(&it.channels); list.push(&it.colours); }
     }
 }
 

@@ -63,6 +63,11 @@ impl Depth {
         8 * self.bytes() as u32
     }
 
+    /// Its suffix in the names of kernels: `u16`.
+    pub(crate) fn form(self) -> String {
+        format!("u{}", self.bits())
+    }
+
     /// Whether samples have 32 or 64 bits, integers or floating point.
     pub fn is_wide(self) -> bool {
         self.bytes() >= 4

@@ -268,13 +268,11 @@ impl Bound for Debayer {
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let (from, to) = (image.shape, Debayer::output(image.shape));
         self.check_shape(&from)?;
-        let kernel = job.kernel::<launch::Debayer>(&format!("u{}", from.depth.bits()))?;
+        let kernel = job.kernel::<launch::Debayer>(&from.depth.form())?;
         let mut samples = job.alloc(to.bytes())?;
         let (red_y, red_x) = self.pattern.red();
-        let tiles = from
-            .width
-            .div_ceil(64)
-            .saturating_mul(from.height.div_ceil(16));
+        let (wide, high) = (launch::WIDE as usize, launch::HIGH as usize);
+        let tiles = from.width.div_ceil(wide) * from.height.div_ceil(high);
         let arguments = launch::Debayer {
             src: image.samples.view(),
             dst: samples.view_mut(),

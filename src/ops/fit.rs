@@ -95,7 +95,7 @@ impl Fit {
     /// Those of the GPU.
     pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<DeviceImage> {
         let (from, to) = (image.shape, self.output(image.shape));
-        let kernel = job.kernel::<launch::Fit>(&format!("u{}", from.depth.bits()))?;
+        let kernel = job.kernel::<launch::Fit>(&from.depth.form())?;
         let mut samples = job.alloc(to.bytes())?;
         let bytes = (from.bytes() + to.bytes()) as u64;
         let arguments = arguments(image.samples.view(), from, samples.view_mut(), to);

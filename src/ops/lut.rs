@@ -281,7 +281,7 @@ impl Bound for Colours {
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let (from, to) = (image.shape, self.output(image.shape));
-        let form = &format!("u{}", from.depth.bits());
+        let form = &from.depth.form();
         let table = job.words(self.table.as_flattened())?;
         let mut colours = job.alloc(to.bytes())?;
         let (src, samples, table) = (image.samples.view(), from.pixels() as u64, table.view());

@@ -78,7 +78,7 @@ impl DownloadedPixels {
 /// # Errors
 /// There is not enough host memory.
 pub(super) fn image_at_start(memory: HostMemory, shape: Shape) -> Result<Image> {
-    if memory.is_for(shape) {
+    if memory.matches(shape) {
         return Ok(memory.into_image(shape));
     }
     let mut samples = Samples::any(&shape)?;

@@ -78,7 +78,7 @@ impl CurveTables {
             }
             _ => job.words(&entries)?,
         };
-        let kernel = job.kernel::<launch::Curve>(&format!("u{}", shape.depth.bits()))?;
+        let kernel = job.kernel::<launch::Curve>(&shape.depth.form())?;
         let bytes = shape.bytes() as u64;
         let arguments = launch::Curve {
             image: image.samples.view_mut(),

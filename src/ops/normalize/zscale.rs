@@ -8,7 +8,7 @@
 //! Source: astropy, `astropy/visualization/interval.py`; IRAF, `images/tv/display`, zscale.
 
 use crate::gpu::job::Job;
-use crate::gpu::launch::curve::Pick;
+use crate::gpu::launch::zscale::Pick;
 use crate::image::{Depth, Image, Samples, Shape, number};
 use crate::ops::{DeviceImage, MinMax};
 use crate::timing::Timeline;
@@ -77,7 +77,7 @@ impl Sampled {
         } = image.shape;
         let colours = image.shape.colours();
         let (stride, count) = stride(image.shape.pixels() * colours);
-        let kernel = job.kernel::<Pick>(&format!("u{}", depth.bits()))?;
+        let kernel = job.kernel::<Pick>(&depth.form())?;
         let mut picked = job.alloc(count * depth.bytes())?;
         let grid = u32::try_from(count.div_ceil(256))?;
         let bytes = (2 * count * depth.bytes()) as u64;

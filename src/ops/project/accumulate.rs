@@ -312,7 +312,7 @@ impl Fold {
         known: &mut Buffer,
         job: &mut Job,
     ) -> Result<()> {
-        let form = format!("u{}", shape.depth.bits());
+        let form = shape.depth.form();
         let (src, known) = (samples.view(), known.view_mut());
         let (samples, bytes) = (shape.samples() as u64, shape.bytes() as u64);
         let grid = u32::try_from(samples.div_ceil(2048))?;

@@ -85,7 +85,7 @@ fn medians(
                 queue(job, index, range.clone(), &mut all, index * size)?;
             }
             let mut middle = job.alloc(size)?;
-            let kernel = job.kernel::<Median>(&format!("u{}", depth.bits()))?;
+            let kernel = job.kernel::<Median>(&depth.form())?;
             let passes = depth.bits() as usize + 1;
             let grid = u32::try_from(samples.div_ceil(256))?;
             let arguments = Median {
