@@ -292,7 +292,7 @@ pub(super) fn transpose<const N: usize>(
 per_level! {
     highest Avx2;
 
-    /// Transposes a tile: by vectors of 16 bytes where pixels are small, else eight rows at a time.
+    /// Transposes a tile: by vectors of 16 bytes where pixels have one or two bytes, else eight rows at a time.
     fn turn_tile[const N: usize](from: &[Line<N>], to: &mut [Line<N>]) {
         // A fixed length, so that no index needs a check.
         let Some(to) = to.first_chunk_mut::<TILE>() else {
@@ -300,17 +300,10 @@ per_level! {
         };
         match N {
             1 | 2 if level() == Level::Scalar => turn_rows(from, to),
-            1 => turn_blocks::<N, u8x16, 16>(from, to, |mut rows| {
-                // Four perfect shuffles of all bytes: 16 rows become 16 columns.
-                for _ in 0..4 {
-                    rows = std::array::from_fn(|i| match i % 2 {
-                        0 => u8x16::unpack_low(rows[i / 2], rows[i / 2 + 8]),
-                        _ => u8x16::unpack_high(rows[i / 2], rows[i / 2 + 8]),
-                    });
-                }
-                rows
-            }),
+            1 => turn_bytes(from, to),
             2 => turn_blocks::<N, u16x8, 8>(from, to, u16x8::transpose),
+            3 => turn_words::<N, 4>(from, to),
+            6 => turn_words::<N, 8>(from, to),
             _ => turn_rows(from, to),
         }
     }
@@ -335,6 +328,49 @@ fn turn_rows<const N: usize>(from: &[Line<N>], to: &mut [Line<N>; TILE]) {
     }
 }
 
+/// Transposes a tile of three- or six-byte pixels eight rows at a time, in words of `WORD` bytes: one load and one
+/// store a pixel. The bytes of a word after its pixel are overwritten by the next pixel, and after the last one they
+/// lie beyond the tile: a line is longer than that.
+#[inline(always)]
+fn turn_words<const N: usize, const WORD: usize>(from: &[Line<N>], to: &mut [Line<N>; TILE]) {
+    for (rows, y) in from[..tile::<N>()]
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .zip((0..).step_by(8))
+    {
+        for (x, to) in to[..tile::<N>()].iter_mut().enumerate() {
+            let run = &mut to.as_flattened_mut()[y * N..][..7 * N + WORD];
+            for (i, row) in rows.iter().enumerate() {
+                let word = &row.as_flattened()[x * N..][..WORD];
+                run[i * N..][..WORD].copy_from_slice(word);
+            }
+        }
+    }
+}
+
+/// Transposes a tile of one-byte pixels by blocks of 16². Neighbouring rows are interleaved first: then eight words
+/// of two bytes are transposed, and no more vectors are in use than there are registers.
+#[inline(always)]
+fn turn_bytes<const N: usize>(from: &[Line<N>], to: &mut [Line<N>; TILE]) {
+    for (rows, y) in from[..tile::<N>()]
+        .as_chunks::<16>()
+        .0
+        .iter()
+        .zip((0..).step_by(16))
+    {
+        for x in (0..tile::<N>()).step_by(16) {
+            let row = |i: usize| bytemuck::pod_read_unaligned(rows[i][x..x + 16].as_flattened());
+            let low = |i| bytemuck::cast(u8x16::unpack_low(row(2 * i), row(2 * i + 1)));
+            let high = |i| bytemuck::cast(u8x16::unpack_high(row(2 * i), row(2 * i + 1)));
+            let left: [u16x8; 8] = std::array::from_fn(low);
+            store_columns(&u16x8::transpose(left), to, x, y);
+            let right: [u16x8; 8] = std::array::from_fn(high);
+            store_columns(&u16x8::transpose(right), to, x + 8, y);
+        }
+    }
+}
+
 /// Transposes a tile by blocks of `SIDE`² pixels, of which a row fills a vector.
 #[inline(always)]
 fn turn_blocks<const N: usize, V: bytemuck::Pod, const SIDE: usize>(
@@ -352,11 +388,21 @@ fn turn_blocks<const N: usize, V: bytemuck::Pod, const SIDE: usize>(
             let block: [V; SIDE] = std::array::from_fn(|i| {
                 bytemuck::pod_read_unaligned(rows[i][x..x + SIDE].as_flattened())
             });
-            for (i, row) in turn(block).iter().enumerate() {
-                to[x + i][y..y + SIDE]
-                    .as_flattened_mut()
-                    .copy_from_slice(bytemuck::bytes_of(row));
-            }
+            store_columns(&turn(block), to, x, y);
         }
+    }
+}
+
+/// Stores columns of a tile from column `x` and row `y` on as rows of the transposed tile.
+#[inline(always)]
+fn store_columns<const N: usize, V: bytemuck::Pod>(
+    columns: &[V],
+    to: &mut [Line<N>; TILE],
+    x: usize,
+    y: usize,
+) {
+    for (i, column) in columns.iter().enumerate() {
+        to[x + i].as_flattened_mut()[y * N..][..size_of::<V>()]
+            .copy_from_slice(bytemuck::bytes_of(column));
     }
 }
