@@ -1,5 +1,5 @@
-// PNG, both ways: the CRCs of chunks (PNG specification, third edition, section 5.5), and the data of IDAT chunks in
-// one piece.
+// The CRCs of PNG chunks, both ways (PNG specification, third edition, section 5.5), and of gzip members, and the data of
+// IDAT chunks in one piece.
 //
 //   png_join(const u8 *file, const Stretch *stretches, u32 count, u8 *stream, u32 len, u32 room, u32 *sums)
 //       Copies the data of chunks to a stream of `len` bytes, fills it to `room` with zeros, and takes each stretch of a
@@ -10,6 +10,8 @@
 //   png_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums)
 //       Takes each stretch of some bytes into their sum, which is zero before, and the complement of their
 //       CRC afterwards. Grid: ceil(count / 8) blocks of 256.
+//   inflate_crc(the same, const u32 *report)
+//       The same for inflated bytes, of gzip members. Nothing if the report has a fault: then not all bytes are there.
 //
 // A CRC is a polynomial's remainder, so stretches are summed up apart: each one's remainder, times x to the power of the
 // bits behind it. Inside a stretch each lane of a warp does the same with every 32nd word.
@@ -140,10 +142,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) png_agree(const u32 *sums, u
     if (i < count && sums[i]) atomicOr(&report[WRONG], OTHER_CRC);
 }
 
-// lengths: bytes[..], stretches[count], sums[..]
-// trusts: stretches, which lie inside the bytes, and whose sums there are
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    png_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
+static __device__ __forceinline__ void add_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
     __shared__ u32 after[4][256];
     fill(after);
     const u32 index = blockIdx.x * WARPS + threadIdx.x / 32;
@@ -151,4 +150,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const Stretch s = stretches[index];
     const u32 sum = sum_up(bytes, s, after, [](int, u32) {}, [](int, u32) {});
     if (threadIdx.x % 32 == 0) atomicXor(&sums[s.sum], sum);
+}
+
+// lengths: bytes[..], stretches[count], sums[..]
+// trusts: stretches, which lie inside the bytes, and whose sums there are
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    png_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
+    add_crc(bytes, stretches, count, sums);
+}
+
+// lengths: bytes[..], stretches[count], sums[..], report[REPORT]
+// trusts: stretches, which lie inside the bytes, and whose sums there are
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    inflate_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums, const u32 *report) {
+    if (report[WRONG]) return;
+    add_crc(bytes, stretches, count, sums);
 }

@@ -183,3 +183,5 @@ mod wide;
 mod zarr;
 /// OME-Zarr stores that are continued, and that several tasks write.
 mod zarr_continued;
+/// Chunks of Zarr that a GPU decodes.
+mod zarr_gpu;

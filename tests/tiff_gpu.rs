@@ -18,9 +18,9 @@ use gpuimg::internals::os::Source;
 use std::fs;
 
 /// A maker of zlib streams.
-type Maker = fn(&[u8]) -> Vec<u8>;
+pub type Maker = fn(&[u8]) -> Vec<u8>;
 
-const MAKERS: [(&str, Maker); 8] = [
+pub const MAKERS: [(&str, Maker); 8] = [
     ("stored", |raw| zlib(raw, 0)),
     ("zlib 1", |raw| zlib(raw, 1)),
     ("zlib 6", |raw| zlib(raw, 6)),

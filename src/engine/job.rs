@@ -433,7 +433,7 @@ impl Input<'_> {
                 parts: self.reader.region_parts(&region),
                 region,
             }),
-            file_bytes: self.source.len(),
+            file_bytes: (!self.source.is_store()).then(|| self.source.len()),
         })
     }
 }

@@ -58,8 +58,8 @@ pub struct PageHeader {
     pub decoding: String,
     /// The region that the first operation takes, if the decoder can decode only that region.
     pub region: Option<RegionParts>,
-    /// Bytes of the file.
-    pub file_bytes: u64,
+    /// Bytes of the file; `None` for a store, whose chunks are files of their own.
+    pub file_bytes: Option<u64>,
 }
 
 impl PageHeader {
@@ -462,7 +462,9 @@ fn gpu_can_decode(header: &PageHeader, output: Option<&Destination>) -> bool {
     };
     header.decoder.packed
         && header.shape.pixels() >= decode::MIN_PIXELS
-        && header.file_bytes >= decode::MIN_BYTES
+        && header
+            .file_bytes
+            .is_none_or(|bytes| bytes >= decode::MIN_BYTES)
         && header.metadata.maxval.is_none()
         && !output.is_some_and(needs_host)
 }

@@ -1,5 +1,5 @@
-//! The compressed data of a page as they are in the file, for a GPU to decode (`png/decode/packed.rs` and
-//! `tiff/streams.rs` read them), or the reason why only the format's own decoder can.
+//! The compressed data of a page as they are in the file, for a GPU to decode (`png/decode/packed.rs`, `tiff/streams.rs` and
+//! `zarr/streams.rs` read them), or the reason why only the format's own decoder can.
 
 use crate::image::Shape;
 use crate::image::buffer::Buffer;
@@ -44,6 +44,9 @@ pub(crate) const MAX_COMPRESSED_BYTES: usize = (1 << 29) - (1 << 16);
 /// The most bytes of inflated data that a GPU decodes. Kernels count them in 32 bits.
 pub(crate) const MAX_INFLATED_BYTES: usize = u32::MAX as usize - (1 << 16);
 
+/// The most tiles of a page that a GPU decodes.
+pub(crate) const MOST_TILES: usize = 1 << 16;
+
 /// A page's compressed data, ready for a GPU.
 pub struct Packed {
     pub(super) head: Head,
@@ -58,7 +61,16 @@ pub struct Head {
     pub(crate) layout: DataLayout,
 }
 
-/// Concatenated zlib or LZW streams.
+/// What follows the last block of each deflate stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trailer {
+    /// The Adler-32 of the inflated bytes, its highest byte first (RFC 1950).
+    Adler,
+    /// The CRC-32 of the inflated bytes and their number, the lowest byte first (RFC 1952). Nothing follows.
+    Gzip,
+}
+
+/// Concatenated zlib or LZW streams, or gzip members.
 pub(crate) struct Streams {
     /// Compressed bytes of all streams.
     pub len: usize,
@@ -72,6 +84,8 @@ pub(crate) struct Streams {
     pub stream_output: usize,
     /// Inflated bytes of all streams.
     pub output: usize,
+    /// What follows each; LZW data have nothing.
+    pub trailer: Trailer,
 }
 
 /// A range of memory that has consecutive bytes of the streams: the data of one PNG chunk, or all streams.
@@ -88,7 +102,7 @@ pub(crate) struct Extent {
 /// The form of the inflated data.
 pub(crate) enum DataLayout {
     Png(Scanlines),
-    Tiff(Tiles),
+    Tiles(Tiles),
 }
 
 /// The scanlines of a PNG that is not interlaced.
@@ -124,22 +138,25 @@ pub(crate) enum ExpansionMode {
     PaletteWithOpacity,
 }
 
-/// The compression of a TIFF's tiles.
+/// The compression of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TileCoding {
-    /// A zlib stream each.
-    Deflate,
+    /// A zlib stream each (RFC 1950).
+    Zlib,
+    /// A gzip member each (RFC 1952). The streams begin with the last two of the ten bytes of its header: as long as that of zlib.
+    Gzip,
     /// LZW as in TIFF 6.0, section 13.
     Lzw,
 }
 
-/// The tiles of a TIFF, a stream each, from left to right and then down. A strip is a tile as wide as the image.
+/// The tiles of a TIFF, or the chunks of a Zarr array, a stream each, from left to right and then down. A strip is a tile as
+/// wide as the image.
 pub(crate) struct Tiles {
     pub coding: TileCoding,
     pub width: usize,
     /// Rows of a tile. The last strip of an image may have fewer.
     pub height: usize,
-    /// Whether these are tiles in the sense of TIFF, which reach past the edges of the image, and not strips.
+    /// Whether these are tiles in the sense of TIFF, or chunks, which reach past the edges of the image, and not strips.
     pub tiled: bool,
     /// Whether samples are stored as differences from the sample to the left.
     pub differences: bool,
@@ -191,6 +208,12 @@ impl StreamReader<'_> {
         byte.copied().filter(|_| inside < extent.len)
     }
 
+    /// The four bytes from offset `at` on as a number, the lowest first. Bytes after the end are 0.
+    pub fn word(&self, at: usize) -> u32 {
+        let bytes = [0, 1, 2, 3].map(|i| self.byte(at + i).unwrap_or(0));
+        u32::from_le_bytes(bytes)
+    }
+
     /// The `len` bytes from offset `at` on; fewer at the end of the streams.
     pub fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
         (at..at + len).map_while(|at| self.byte(at)).collect()
@@ -198,6 +221,41 @@ impl StreamReader<'_> {
 }
 
 impl Packed {
+    /// The data of tiles that inflate to `tile_bytes` each, except for a last strip, and to `output` in all. The streams are at
+    /// `starts` in the memory, and `PADDING` zeros or more after the last one, which ends at `len`.
+    pub(crate) fn of_tiles(
+        shape: Shape,
+        tiles: Tiles,
+        memory: Buffer<u8>,
+        (starts, len): (Vec<usize>, usize),
+        (tile_bytes, output): (usize, usize),
+    ) -> Packed {
+        Packed {
+            head: Head {
+                shape,
+                streams: Streams {
+                    len,
+                    starts,
+                    extents: vec![Extent {
+                        at: 0,
+                        len,
+                        stream_offset: 0,
+                        crc: 0,
+                    }],
+                    memory_bytes: len,
+                    stream_output: tile_bytes,
+                    output,
+                    trailer: match tiles.coding {
+                        TileCoding::Gzip => Trailer::Gzip,
+                        TileCoding::Zlib | TileCoding::Lzw => Trailer::Adler,
+                    },
+                },
+                layout: DataLayout::Tiles(tiles),
+            },
+            memory,
+        }
+    }
+
     /// Bytes of compressed data.
     pub fn len(&self) -> usize {
         self.head.streams.len
@@ -242,6 +300,7 @@ mod tests {
             extents,
             stream_output: 7,
             output: 9,
+            trailer: Trailer::Adler,
         };
         assert_eq!((streams.end(0), streams.end(1)), (4, to));
         assert_eq!((streams.output_end(0), streams.output_end(1)), (7, 9));

@@ -16,6 +16,7 @@ mod node;
 mod options;
 mod pyramid;
 mod shard_index;
+mod streams;
 
 pub use options::{Compression, Options, chunk_side, level_count, shard_side};
 

@@ -817,6 +817,20 @@ pub mod png_crc {
             launch.has("stretches", it.stretches.len(), u64::from(it.count).saturating_mul(24))?;
         } { list.push(&it.bytes); list.push(&it.stretches); list.push(&it.count); list.push(&it.sums); }
     }
+
+    arguments! {
+        /// `inflate_crc` of kernels/png_crc.cu.
+        ///
+        /// Lengths `bytes[..]`, `stretches[count]`, `sums[..]`, `report[REPORT]`.
+        ///
+        /// Trusts stretches, which lie inside the bytes, and whose sums there are.
+        trusting InflateCrc<'a> = "png_crc" ["inflate_crc"] &[Form::ONLY];
+        { bytes: View<'a>, stretches: View<'a>, count: u32, sums: ViewMut<'a>, report: View<'a> }
+        |it, launch, list| {
+            launch.has("stretches", it.stretches.len(), u64::from(it.count).saturating_mul(24))?;
+            launch.has("report", it.report.len(), 64)?;
+        } { list.push(&it.bytes); list.push(&it.stretches); list.push(&it.count); list.push(&it.sums); list.push(&it.report); }
+    }
 }
 
 /// kernels/png_filter.cu

@@ -31,15 +31,23 @@ pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: boo
 }
 
 pub fn on_cpu(file: &[u8]) -> Result<Image, String> {
-    let source = Source::memory(file.to_vec());
-    let decoded = Reader::open(&source, &Reading::default()).and_then(|mut reader| reader.decode());
+    source_on_cpu(&Source::memory(file.to_vec()))
+}
+
+/// The image of a file or a store that the CPU decodes.
+pub fn source_on_cpu(source: &Source) -> Result<Image, String> {
+    let decoded = Reader::open(source, &Reading::default()).and_then(|mut reader| reader.decode());
     decoded.map_err(|error| format!("{error:#}"))
 }
 
-/// What the GPU makes of a file, or why it does not.
+/// The image of a file that the GPU decodes, or the reason why it does not.
 pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
-    let source = Source::memory(file.to_vec());
-    let reader = Reader::open(&source, &Reading::default());
+    source_on_gpu(gpu, &Source::memory(file.to_vec()))
+}
+
+/// As `on_gpu`, for a file or a store.
+pub fn source_on_gpu(gpu: &Gpu, source: &Source) -> Result<Image, String> {
+    let reader = Reader::open(source, &Reading::default());
     let reader = reader.map_err(|error| format!("{error:#}"))?;
     let shape = reader.shape();
     let mut packed = reader.packed().map_err(|unsuited| unsuited.to_string())?;
@@ -100,7 +108,12 @@ pub fn compare_or_leave(gpu: &Gpu, file: &[u8], what: &str) -> bool {
 
 /// Whether the GPU accepts a file; then it must be the CPU's image.
 pub fn same_verdict(gpu: &Gpu, file: &[u8], what: &str) -> bool {
-    match (on_gpu(gpu, file), on_cpu(file)) {
+    same_source_verdict(gpu, &Source::memory(file.to_vec()), what)
+}
+
+/// As `same_verdict`, for a file or a store.
+pub fn same_source_verdict(gpu: &Gpu, source: &Source, what: &str) -> bool {
+    match (source_on_gpu(gpu, source), source_on_cpu(source)) {
         (Ok(found), Ok(expected)) => assert!(found == expected, "{what}"),
         (Ok(_), Err(why)) => panic!("{what} is accepted: {why}"),
         (Err(_), _) => return false,

@@ -6,15 +6,12 @@ use super::predictor::Predictor;
 use super::unpack::Method;
 use crate::deflate::zlib::is_zlib;
 use crate::formats::packed::{
-    DataLayout, Extent, Head, MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES, PADDING, Packed, Streams,
-    TileCoding, Tiles, Unsuited,
+    MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES, MOST_TILES, PADDING, Packed, TileCoding, Tiles,
+    Unsuited,
 };
 use crate::formats::raw::Order;
 use crate::image::buffer::Buffer;
 use crate::os::Source;
-
-/// Chunks of a page, at most.
-const MOST_CHUNKS: usize = 1 << 16;
 
 /// The most bytes of an LZW stream that a GPU decodes. The kernels count its output in 32 bits, and a damaged stream of this
 /// length gives less: at most one string of 3839 bytes for each code of 9 bits.
@@ -29,7 +26,7 @@ fn most(unpacked: usize) -> u64 {
 /// and differences.
 fn coding(page: &Page) -> Option<TileCoding> {
     let coding = match page.method {
-        Method::Deflate => TileCoding::Deflate,
+        Method::Deflate => TileCoding::Zlib,
         Method::Lzw => TileCoding::Lzw,
         _ => return None,
     };
@@ -59,7 +56,7 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
     if bytes > MAX_INFLATED_BYTES as u64 {
         return Err(Unsuited::image_too_large());
     }
-    if page.spans.len() > MOST_CHUNKS {
+    if page.spans.len() > MOST_TILES {
         return Err(Unsuited::new("its chunks are too many for the kernels"));
     }
     let len = |i: usize| page.spans[i].len.min(most(page.unpacked(i)));
@@ -92,46 +89,31 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
         read.map_err(unsuited)?;
         first = behind;
     }
-    let heads = begins.iter().map(|&begin| memory[begin..].first_chunk());
-    match coding {
-        TileCoding::Deflate => {
-            if !heads.into_iter().all(|head| head.is_some_and(is_zlib)) {
-                return Err(Unsuited::new("not all of its chunks are zlib streams"));
-            }
+    let mut heads = begins.iter().map(|&begin| memory[begin..].first_chunk());
+    if coding == TileCoding::Lzw {
+        // As the CPU's decoder checks it.
+        if heads.any(|head| head == Some(&[0, 1])) {
+            return Err(Unsuited::new("its LZW data are in the old bit order"));
         }
-        TileCoding::Lzw => {
-            // As the CPU's decoder checks it.
-            if heads.into_iter().any(|head| head == Some(&[0, 1])) {
-                return Err(Unsuited::new("its LZW data are in the old bit order"));
-            }
-        }
+    } else if !heads.all(|head| head.is_some_and(is_zlib)) {
+        return Err(Unsuited::new("not all of its chunks are zlib streams"));
     }
-    Ok(Packed {
-        head: Head {
-            shape: page.form.shape,
-            streams: Streams {
-                len: all,
-                starts: begins,
-                extents: vec![Extent {
-                    at: 0,
-                    len: all,
-                    stream_offset: 0,
-                    crc: 0,
-                }],
-                memory_bytes: all,
-                stream_output: page.unpacked(0),
-                output: bytes as usize,
-            },
-            layout: DataLayout::Tiff(Tiles {
-                coding,
-                width: page.grid.width,
-                height: page.grid.height,
-                tiled: page.grid.tiled,
-                differences: page.predictor.is_some(),
-                big_endian: page.order == Order::Big,
-                signed: page.form.signed,
-            }),
-        },
+    let tiles = Tiles {
+        coding,
+        width: page.grid.width,
+        height: page.grid.height,
+        tiled: page.grid.tiled,
+        differences: page.predictor.is_some(),
+        big_endian: page.order == Order::Big,
+        signed: page.form.signed,
+    };
+    let inflated = (page.unpacked(0), bytes as usize);
+    let shape = page.form.shape;
+    Ok(Packed::of_tiles(
+        shape,
+        tiles,
         memory,
-    })
+        (begins, all),
+        inflated,
+    ))
 }

@@ -1,15 +1,17 @@
 //! Decodes the planes of an array, chunk by chunk.
 
 use super::array::{Array, product};
-use super::codecs;
+use super::codecs::{self, Codec};
 use super::multiscales::Multiscales;
 use super::node::Node;
 use super::shard_index::{Indexes, ShardIndex};
+use super::streams;
 use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::format::{BlockSink, Decoder, PageSurvey, RowSink};
+use crate::formats::packed::{Packed, Unsuited};
 use crate::formats::raw::SampleEncoding;
 use crate::image::metadata::{Axes, Axis, Diagnostics, Metadata, Ome, Own};
-use crate::image::{Image, Region, Shape};
+use crate::image::{Depth, Image, Region, Shape};
 use crate::os::{Part, Source, Span, limits};
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
@@ -263,12 +265,7 @@ impl<'a> ZarrDecoder<'a> {
 
     /// The decoded chunk at a row and a column that has samples of the page at a place.
     fn unit(&self, place: &[u64], row: u64, column: u64) -> Result<Unit> {
-        let sizes = self.array().unit().iter();
-        let mut unit: Vec<u64> = place
-            .iter()
-            .zip(sizes)
-            .map(|(at, size)| at / size)
-            .collect();
+        let mut unit = self.outer_unit(place);
         let keeps = self.kept_bytes() > 0;
         if keeps {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -292,6 +289,26 @@ impl<'a> ZarrDecoder<'a> {
 
     /// Reads and decodes the chunk at a place of the grid of chunks; `None` if it is not stored.
     fn decode_unit(&self, unit: &[u64]) -> Result<Option<Vec<u8>>> {
+        let Some((key, bytes)) = self.read_unit(unit)? else {
+            return Ok(None);
+        };
+        let decoded = codecs::decode(self.codecs(), bytes, self.array().unit_bytes() as usize);
+        decoded
+            .with_context(|| format!("the chunk {key}"))
+            .map(Some)
+    }
+
+    /// The codecs of chunks, or of the inner chunks of shards.
+    fn codecs(&self) -> &[Codec] {
+        let pipeline = &self.array().pipeline;
+        match &pipeline.sharding {
+            None => &pipeline.codecs,
+            Some(sharding) => &sharding.inner.codecs,
+        }
+    }
+
+    /// Reads the chunk at a place of the grid of chunks as it is stored, with the name of its file; `None` if it is not stored.
+    fn read_unit(&self, unit: &[u64]) -> Result<Option<(String, Vec<u8>)>> {
         let array = self.array();
         let in_chunk = array.units_in_chunk();
         let chunk: Vec<u64> = unit
@@ -303,8 +320,8 @@ impl<'a> ZarrDecoder<'a> {
         let size = array.unit_bytes();
         // Codecs add little to data that cannot be compressed.
         let most = size.saturating_mul(2).saturating_add(1 << 20);
-        let (span, codecs) = match &array.pipeline.sharding {
-            None => (Span::All, &array.pipeline.codecs),
+        let span = match &array.pipeline.sharding {
+            None => Span::All,
             Some(sharding) => {
                 let inner = unit.iter().zip(&in_chunk);
                 let place = inner.fold(0, |place, (at, count)| place * count + at % count);
@@ -324,16 +341,26 @@ impl<'a> ZarrDecoder<'a> {
                     length <= most,
                     "{key}: a chunk of {length} bytes is too long"
                 );
-                (Span::Bytes(range), &sharding.inner.codecs)
+                Span::Bytes(range)
             }
         };
-        let Some(Part { bytes, .. }) = self.source.member(&key, span, most)? else {
-            return Ok(None);
-        };
-        let decoded = codecs::decode(codecs, bytes, size as usize);
-        decoded
-            .with_context(|| format!("the chunk {key}"))
-            .map(Some)
+        let part = self.source.member(&key, span, most)?;
+        Ok(part.map(|Part { bytes, .. }| (key, bytes)))
+    }
+
+    /// The chunk of the selected page at a row and a column, as it is stored; `None` if it is not.
+    fn encoded_chunk(&self, row: u64, column: u64) -> Result<Option<Vec<u8>>> {
+        let mut unit = self.outer_unit(&self.place());
+        unit.extend([row, column]);
+        let read = self.read_unit(&unit)?;
+        Ok(read.map(|(_, bytes)| bytes))
+    }
+
+    /// The place of the chunks that have samples of a page, in the grid of chunks, along the axes of pages.
+    fn outer_unit(&self, place: &[u64]) -> Vec<u64> {
+        let sizes = self.array().unit().iter();
+        let places = place.iter().zip(sizes);
+        places.map(|(at, size)| at / size).collect()
     }
 }
 
@@ -467,6 +494,33 @@ impl Decoder for ZarrDecoder<'_> {
             },
             ..Metadata::default()
         })
+    }
+
+    fn gives_packed(&self) -> bool {
+        let depth = self.level().shape.depth;
+        depth != Depth::Double
+            && self.planes_of_unit() == 1
+            && streams::coding(self.codecs()).is_some()
+    }
+
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        let coding = streams::coding(self.codecs()).filter(|_| self.gives_packed());
+        let coding = coding.ok_or_else(|| {
+            Unsuited::new("its chunks are not zlib or gzip data of one page each")
+        })?;
+        let (height, width) = self.unit_sides();
+        let array = self.array();
+        let chunks = streams::Chunks {
+            coding,
+            shape: self.level().shape,
+            height,
+            width,
+            order: array.pipeline.sample_order(),
+            signed: array.samples.signed,
+        };
+        let read_chunk = |row, column| self.encoded_chunk(row, column);
+        self.source
+            .in_parallel(|| streams::read(chunks, read_chunk))
     }
 
     fn gives_blocks(&self) -> bool {

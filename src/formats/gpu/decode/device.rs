@@ -1,12 +1,12 @@
 //! Decodes one page on the GPU, step by step. The host waits for the GPU once, for the checksums at the end, and before that
 //! for the parts of the streams if the GPU cannot put them in order by itself (`inflate/order.rs`).
 
-use super::join::{Joined, compare_crcs, join};
+use super::join::{Joined, join};
 use super::tiles::assemble;
 use super::unfilter::unfilter;
 use crate::formats::gpu::inflate::order::{self, Order};
 use crate::formats::gpu::inflate::{
-    Agreement, BlockSearch, check_streams, find_blocks, queue_adler, write,
+    Agreement, BlockSearch, check_streams, compare_crcs, find_blocks, queue_checksums, write,
 };
 use crate::formats::gpu::lzw;
 use crate::formats::packed::{DataLayout, Head, TileCoding, Tiles, Unsuited};
@@ -64,7 +64,7 @@ fn separate_unsuited(decoded: Result<Decoded>) -> Result<Decoded> {
 
 /// Decodes a page; the error is an `Unsuited` if only the CPU can.
 fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Decoded> {
-    if let DataLayout::Tiff(tiles) = &head.layout
+    if let DataLayout::Tiles(tiles) = &head.layout
         && tiles.coding == TileCoding::Lzw
     {
         return decode_lzw(head, tiles, file, job);
@@ -85,7 +85,7 @@ fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Decoded> {
     Ok(Decoded::Image { image, note })
 }
 
-/// Decodes the LZW tiles of a TIFF; the error is an `Unsuited` if only the CPU can.
+/// Decodes LZW tiles; the error is an `Unsuited` if only the CPU can.
 fn decode_lzw(head: &Head, tiles: &Tiles, file: &Buffer, job: &mut Job) -> Result<Decoded> {
     let unpacked = lzw::unpack(&head.streams, file, job)?;
     let (bytes, report) = (&unpacked.bytes, unpacked.report.view());
@@ -109,11 +109,11 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Joins the image data of a PNG; those of a TIFF need no joining.
+    /// Joins the image data of a PNG; those of tiles need no joining.
     fn join_chunks(head: &'a Head, file: &'a Buffer, job: &mut Job) -> Result<Page<'a>> {
         let joined = match head.layout {
             DataLayout::Png(_) => Some(join(&head.streams, file, job)?),
-            DataLayout::Tiff(_) => None,
+            DataLayout::Tiles(_) => None,
         };
         Ok(Page { head, file, joined })
     }
@@ -139,15 +139,16 @@ impl<'a> Page<'a> {
             layout,
         } = self.head;
         let mut bytes = write(streams, self.stream(), search, order, job)?;
-        queue_adler(streams, &bytes, search, job)?;
+        queue_checksums(streams, &bytes, search, job)?;
         if let Some(joined) = &self.joined {
-            compare_crcs(streams, &joined.sums, &mut search.records, job)?;
+            let count = streams.extents.len();
+            compare_crcs(&joined.sums, count, &mut search.records, job)?;
         }
         let samples = match layout {
             DataLayout::Png(scanlines) => {
                 unfilter(self.head, scanlines, &mut bytes, &mut search.records, job)?
             }
-            DataLayout::Tiff(tiles) => {
+            DataLayout::Tiles(tiles) => {
                 assemble(shape, tiles, &bytes, search.records.report(), job)?
             }
         };
@@ -158,7 +159,7 @@ impl<'a> Page<'a> {
             })),
             Agreement::OrderUnknown => Ok(None),
             Agreement::Corrupt => Err(Unsuited::new("its image data are invalid").into()),
-            Agreement::WrongAdler => Err(Unsuited::new("its Adler-32 is wrong").into()),
+            Agreement::WrongChecksum => Err(Unsuited::new("a checksum is wrong").into()),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Joins the image data of a PNG's chunks on the GPU, and checks the chunks' CRCs: kernels/png_crc.cu.
 
-use crate::formats::gpu::inflate::Records;
 use crate::formats::gpu::png_crc::{Range, spans};
 use crate::formats::packed::{PADDING, Streams};
 use crate::gpu::driver::Buffer;
 use crate::gpu::job::Job;
-use crate::gpu::launch::common::{BLOCK, WARPS};
-use crate::gpu::launch::png_crc::{PngAgree, PngJoin, Stretch as CrcSpan};
+use crate::gpu::launch::common::WARPS;
+use crate::gpu::launch::png_crc::{PngJoin, Stretch as CrcSpan};
 use anyhow::Result;
 
 /// The joined image data in device memory.
@@ -59,21 +58,4 @@ pub fn join(streams: &Streams, file: &Buffer, job: &mut Job) -> Result<Joined> {
         stream,
         sums: uploaded,
     })
-}
-
-/// Queues the comparison of the CRCs with the stated ones; the report says whether one is wrong.
-pub fn compare_crcs(
-    streams: &Streams,
-    sums: &Buffer,
-    records: &mut Records,
-    job: &mut Job,
-) -> Result<()> {
-    let kernel = job.kernel::<PngAgree>("")?;
-    let count = streams.extents.len() as u32;
-    let arguments = PngAgree {
-        sums: sums.view(),
-        count,
-        report: records.report_mut(),
-    };
-    job.launch(&kernel, count.div_ceil(BLOCK), 0, arguments)
 }

@@ -7,7 +7,7 @@ use super::header::Colour;
 use crate::deflate::zlib::is_zlib;
 use crate::formats::packed::{
     DataLayout, Expansion, ExpansionMode, Extent, Head, MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES,
-    PADDING, Packed, Scanlines, Streams, Unsuited,
+    PADDING, Packed, Scanlines, Streams, Trailer, Unsuited,
 };
 use crate::image::buffer::Buffer;
 
@@ -61,6 +61,7 @@ pub fn read(decoder: &PngDecoder) -> Result<Packed, Unsuited> {
                 memory_bytes,
                 stream_output: bytes,
                 output: bytes,
+                trailer: Trailer::Adler,
             },
             layout: DataLayout::Png(Scanlines {
                 width: header.width,
