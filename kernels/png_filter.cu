@@ -186,6 +186,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     __syncthreads();
     count = both & 0xffff, repeated = both >> 16;
     const bool near = 4 * count < ALL_STRINGS || 2 * repeated >= count;
-    const bool matches = count >= 64 && (near || come_again(bytes, segment.len, keys));
+    const bool matches = count > 0 && (near || come_again(bytes, segment.len, keys));
     if (threadIdx.x == 0) segments[blockIdx.x].matches = matches;
 }

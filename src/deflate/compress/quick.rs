@@ -160,8 +160,8 @@ impl QuickMatcher {
 /// 0 if there are fewer than 4096 bytes. Otherwise eight windows of 512 bytes are inspected: window k
 /// from 1 to 8 begins at byte (k · 0x9e37_79b1 mod 2³²) · (len − 512) / 2³², which is not the same
 /// position of every row. In each window, one after the other, all 509 strings of four bytes are taken.
-/// n of them are not zero. If n is below 64 the estimate is 0, since `block::fast_all` codes runs of
-/// zeros as well. If n is below a quarter of all, it is 64 KiB: whole rows may repeat, and a trial is
+/// n of them are not zero. If n is 0 the estimate is 0, since `block::fast_all` codes runs of zeros as
+/// well. If n is below a quarter of all, it is 64 KiB: whole rows may repeat, and a trial is
 /// quick. If at least half of the n strings repeat, or if strings `come_again`, it is 16 KiB; a string
 /// repeats if it is the last one with its hash of 11 bits. In noiseless images 65 to 98 % do, in noisy
 /// ones 0 to 17 %.
@@ -184,7 +184,7 @@ fn match_estimate(bytes: &[u8]) -> usize {
         }
     }
     match count {
-        0..64 => 0,
+        0 => 0,
         _ if 4 * count < all => 64 << 10,
         _ if 2 * repeated >= count || come_again(bytes) => 16 << 10,
         _ => 0,
