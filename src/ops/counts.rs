@@ -222,39 +222,57 @@ fn sample_of_rank(bins: &[u64], rank: u64) -> u16 {
 
 /// The bins of all channels; each core counts its chunks in its own table.
 fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
-    let values = usize::from(T::FULL.value()) + 1;
+    match T::FULL.value() {
+        0xff => count_values::<T, 0x100>(samples, channels),
+        _ => count_values::<T, 0x1_0000>(samples, channels),
+    }
+}
+
+/// The bins of samples that have `VALUES` values.
+fn count_values<T: Sample, const VALUES: usize>(samples: &[T], channels: usize) -> Vec<u64> {
     let chunk = CHUNK.next_multiple_of(12); // a multiple of every channel count
     let table = |samples: &[T]| match channels {
-        1 => count_chunk::<T, 1>(samples),
-        2 => count_chunk::<T, 2>(samples),
-        3 => count_chunk::<T, 3>(samples),
-        _ => count_chunk::<T, 4>(samples),
+        1 => count_chunk::<T, VALUES, 1>(samples),
+        2 => count_chunk::<T, VALUES, 2>(samples),
+        3 => count_chunk::<T, VALUES, 3>(samples),
+        _ => count_chunk::<T, VALUES, 4>(samples),
     };
     let add = |mut a: Vec<u64>, b: Vec<u64>| {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
     let bins = samples.par_chunks(chunk).map(table).reduce_with(add);
-    bins.unwrap_or_else(|| vec![0; channels * values])
+    bins.unwrap_or_else(|| vec![0; channels * VALUES])
 }
 
-fn count_chunk<T: Sample, const C: usize>(samples: &[T]) -> Vec<u64> {
-    let values = usize::from(T::FULL.value()) + 1;
+fn count_chunk<T: Sample, const VALUES: usize, const CHANNELS: usize>(samples: &[T]) -> Vec<u64> {
     // Two tables, used alternately: equal neighbours do not wait for each other's addition.
-    let mut tables = [vec![0u32; C * values], vec![0u32; C * values]];
-    let (pixels, _) = samples.as_chunks::<C>();
-    for pair in pixels.chunks(2) {
-        for (table, pixel) in tables.iter_mut().zip(pair) {
-            for (channel, sample) in pixel.iter().enumerate() {
-                table[channel * values + usize::from(sample.value())] += 1;
-            }
+    let mut first = vec![0u32; CHANNELS * VALUES];
+    let mut second = first.clone();
+    // Of known lengths, so that no index needs a check.
+    let a: &mut [[u32; VALUES]; CHANNELS] = tables(&mut first);
+    let b: &mut [[u32; VALUES]; CHANNELS] = tables(&mut second);
+    let add = |tables: &mut [[u32; VALUES]; CHANNELS], pixel: &[T; CHANNELS]| {
+        for (table, sample) in tables.iter_mut().zip(pixel) {
+            table[usize::from(sample.value()) % VALUES] += 1;
         }
+    };
+    let (pairs, rest) = samples.as_chunks::<CHANNELS>().0.as_chunks::<2>();
+    for [left, right] in pairs {
+        add(a, left);
+        add(b, right);
     }
-    let [a, b] = tables;
-    a.into_iter()
-        .zip(b)
-        .map(|(a, b)| u64::from(a) + u64::from(b))
-        .collect()
+    rest.iter().for_each(|pixel| add(a, pixel));
+    let bins = first.into_iter().zip(second);
+    bins.map(|(a, b)| u64::from(a) + u64::from(b)).collect()
+}
+
+/// The counts of each channel, as arrays.
+fn tables<const VALUES: usize, const CHANNELS: usize>(
+    counts: &mut [u32],
+) -> &mut [[u32; VALUES]; CHANNELS] {
+    let tables = counts.as_chunks_mut::<VALUES>().0.first_chunk_mut();
+    tables.unwrap_or_else(|| unreachable!("a table for each channel"))
 }
 
 #[cfg(test)]
