@@ -273,9 +273,13 @@ impl Devices {
         self.gpu.get().map(Gpu::peaks).unwrap_or_default()
     }
 
-    /// Page-locked memory for a thread of a batch whose GPU has been used.
-    pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
-        self.gpu.get()?.page_locked(bytes)
+    /// Memory for the buffer pool of a thread that processes one image after another: page-locked once its GPU has been used.
+    pub fn pool_block(&self, bytes: usize) -> Option<buffer::Block> {
+        let page_locked = self.gpu.get().and_then(|gpu| gpu.page_locked(bytes));
+        page_locked.or_else(|| {
+            let mapped = buffer::mapped(bytes)?;
+            Some(Box::new(mapped) as buffer::Block)
+        })
     }
 
     fn open(&self, timeline: &mut Timeline) -> Result<&Gpu> {

@@ -5,7 +5,11 @@
 use crate::support::batch::{pgm, tree};
 use crate::support::png::{Plain, zlib};
 use crate::support::schema::faults;
-use crate::support::{binary, folder, repository, skipped};
+use crate::support::stacks::stack;
+use crate::support::{Kind, binary, folder, image, repository, skipped};
+use crate::zarr_gpu::gzip;
+use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::{Depth, Image};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -616,6 +620,26 @@ fn errors_of_the_driver_were_told_as_the_binding_writes_them() {
     }
 }
 
+/// Pinning the memory of a page of 8192² took 26 ms, many times as long as its kernels.
+#[test]
+fn each_page_of_a_stack_pinned_its_memory_anew() {
+    let Some(driver) = driver() else { return };
+    let page = || image(1100, 1000, 1, Depth::Sixteen, Kind::Noise);
+    let pinned = |pages: usize| {
+        let pages: Vec<Image> = (0..pages).map(|_| page()).collect();
+        let folder = folder(&[("in.tif", &stack(&pages, &Metadata::default()))]);
+        let on_cpu = "convert in.tif deflate.tif --tiff deflate --device cpu";
+        assert_eq!(ran(driver, folder.path(), on_cpu, &[]).code, Some(0));
+        let line = "sum deflate.tif --device gpu";
+        let ran = ran(driver, folder.path(), line, &[]);
+        ran.is_sound(line);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.count("all_registrations")
+    };
+    let (few, many) = (pinned(4), pinned(12));
+    assert!(few > 0 && many <= few + 2, "{few} and {many}");
+}
+
 /// PNG is encoded and decoded by kernels that the stand-in does not know, so that no result is inspected.
 #[test]
 fn a_call_that_fails_while_png_is_made_leaves_no_file() {
@@ -686,7 +710,12 @@ fn a_kernel_was_launched_whatever_the_lengths_of_its_buffers() {
         let i = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         ((i ^ i >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40) as u8
     };
+    let header = noise.len();
     noise.extend((0..1_100_000).map(mixed));
+    // Half of the rows in each of two chunks.
+    let chunk = gzip(&noise[header..][..550_000], |raw| zlib(raw, 0));
+    const GZIP_ARRAY: &str = r#"{"zarr_format": 2, "shape": [1000, 1100], "chunks": [500, 1100], "dtype": "|u1",
+        "compressor": {"id": "gzip", "level": 1}, "fill_value": 0, "order": "C", "filters": null}"#;
     let folder = folder(&[
         ("in/a.pgm", &pgm(190, 181, 1)),
         ("in/b.pgm", &pgm(190, 181, 2)),
@@ -696,6 +725,12 @@ fn a_kernel_was_launched_whatever_the_lengths_of_its_buffers() {
         ("noise/1.pgm", &noise),
         ("noise/2.pgm", &noise),
         ("noise/3.pgm", &noise),
+        ("gzip/1.zarr/.zarray", GZIP_ARRAY.as_bytes()),
+        ("gzip/1.zarr/0.0", &chunk),
+        ("gzip/1.zarr/1.0", &chunk),
+        ("gzip/2.zarr/.zarray", GZIP_ARRAY.as_bytes()),
+        ("gzip/2.zarr/0.0", &chunk),
+        ("gzip/2.zarr/1.0", &chunk),
         ("in/dark.pgm", &frame(190, 181, 1)),
         ("in/f.pfm", &floats),
         ("png/1.png", &png(8, 0)),
@@ -728,6 +763,7 @@ fn a_kernel_was_launched_whatever_the_lengths_of_its_buffers() {
         "transpose png png-out -j 1 -q",
         "transpose deflate deflate-out -j 1 -q",
         "transpose lzw lzw-out -j 1 -q",
+        "transpose gzip gzip-out -j 1 -q",
     ]) {
         let _ = fs::remove_file(folder.path().join("out.pgm"));
         // Kernels that do nothing leave images to the CPU, or wrong ones.

@@ -193,22 +193,20 @@ impl Workers {
         let devices = Rc::new(Devices::of_worker(self.choice, gpus, worker));
         let memory = (self.memory / (2 * threads as u64)) as usize;
         let gpus = devices.clone();
-        let block = move |bytes| {
-            gpus.page_locked(bytes).or_else(|| {
-                let mapped = buffer::mapped(bytes)?;
-                Some(Box::new(mapped) as buffer::Block)
-            })
-        };
-        buffer::with_pool(memory, block, || {
-            work(&Resources {
-                devices: &devices,
-                budget: Some(&self.budget),
-                reading: self.reading,
-                require_regular_file: false,
-                position: None,
-                gpu_times: self.gpu_times,
-            });
-        });
+        buffer::with_pool(
+            memory,
+            move |bytes| gpus.pool_block(bytes),
+            || {
+                work(&Resources {
+                    devices: &devices,
+                    budget: Some(&self.budget),
+                    reading: self.reading,
+                    require_regular_file: false,
+                    position: None,
+                    gpu_times: self.gpu_times,
+                });
+            },
+        );
     }
 }
 

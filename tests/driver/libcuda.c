@@ -56,7 +56,7 @@ static struct Context *context;
 static __thread struct Context *current;
 // How often each kernel was launched, by its name.
 static struct { char name[64]; long count; } by_name[256];
-static long calls, failed, live[KINDS], most[KINDS], launches, unknown_launches, launches_after;
+static long calls, failed, live[KINDS], most[KINDS], all[KINDS], launches, unknown_launches, launches_after;
 static size_t used;
 static int lost, initialized;
 
@@ -73,7 +73,9 @@ static void report(const char *violation, const char *detail) {
     fprintf(file, "calls %ld\nfailed %ld\nlaunches %ld\nlaunches_after %ld\nunknown_launches %ld\ncontexts %d\n", calls,
             failed, launches, launches_after, unknown_launches, context ? context->retained : 0);
     for (int k = 0; k < 256 && by_name[k].count; k++) fprintf(file, "kernel_%s %ld\n", by_name[k].name, by_name[k].count);
-    for (int kind = 0; kind < KINDS; kind++) fprintf(file, "%s %ld\nmost_%s %ld\n", kinds[kind], live[kind], kinds[kind], most[kind]);
+    for (int kind = 0; kind < KINDS; kind++)
+        fprintf(file, "%s %ld\nmost_%s %ld\nall_%s %ld\n", kinds[kind], live[kind], kinds[kind], most[kind], kinds[kind],
+                all[kind]);
     fclose(file);
 }
 
@@ -109,6 +111,7 @@ static struct Thing *add(enum Kind kind, void *start, size_t size) {
     struct Thing *thing = calloc(1, sizeof *thing);
     *thing = (struct Thing){.kind = kind, .context = current, .start = start, .size = size, .next = things};
     things = thing;
+    all[kind]++;
     if (++live[kind] > most[kind]) most[kind] = live[kind];
     return thing;
 }

@@ -3,6 +3,7 @@
 use crate::engine::options::Common;
 use crate::engine::{Destination, Done, Resources, RunRecord, process_file};
 use crate::gpu::Devices;
+use crate::image::buffer;
 use crate::ops::{Operation, Position, chain};
 use crate::os::Passes;
 use crate::os::console;
@@ -10,6 +11,11 @@ use crate::os::name::Shown;
 use crate::timing::{Report, Track};
 use anyhow::Result;
 use std::path::Path;
+use std::rc::Rc;
+
+/// The most bytes of memory that a page leaves to the next one: its samples and its compressed data, of a page of 8192² samples
+/// of 16 bits.
+const KEPT: usize = 256 << 20;
 
 /// Runs operations on one image, one after the other, and tells on standard error what its user should know of it and, where
 /// `--stats` asks for it, where the time went. `passes` has the inputs as an earlier pass saw them.
@@ -24,7 +30,7 @@ pub fn single(
     quiet: bool,
     passes: Option<&Passes>,
 ) -> Result<Done> {
-    let devices = Devices::new(common.device.choice);
+    let devices = Rc::new(Devices::new(common.device.choice));
     let resources = Resources {
         position: Some(Position::ONLY),
         gpu_times: common.stats.is_some(),
@@ -34,7 +40,12 @@ pub fn single(
         passes,
         ..RunRecord::NONE
     };
-    let done = process_file(ops, input, output, &resources, record_of_run)?;
+    let pooled = devices.clone();
+    let done = buffer::with_pool(
+        KEPT,
+        move |bytes| pooled.pool_block(bytes),
+        || process_file(ops, input, output, &resources, record_of_run),
+    )?;
     report_image(ops, input, output, &done, &devices, common, quiet)?;
     Ok(done)
 }

@@ -6,6 +6,7 @@ use super::{Form, Pixels, Task, bands};
 use crate::gpu::NoMemory;
 use crate::gpu::driver::Gpu;
 use crate::gpu::job::Job;
+use crate::image::metadata::Effect;
 use crate::image::{HostMemory, Image, Samples, Shape};
 use crate::ops::{DeviceImage, Executed, OpResult, Statistic, Statistics, Summary};
 use crate::timing::Timeline;
@@ -34,6 +35,12 @@ pub fn run_on_gpu(
 ) -> Result<RanOnGpu> {
     let shape = pixels.shape();
     let output = tasks.iter().fold(shape, |shape, task| task.output(shape));
+    let last = tasks.last().map(|task| task.op.properties().effect);
+    // Numbers need no memory of the size of an image.
+    let form = match last {
+        Some(Effect::Numbers) => Form::Device,
+        _ => form,
+    };
     let StagedPixels {
         mut memory,
         device_image,
