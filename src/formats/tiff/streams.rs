@@ -9,7 +9,7 @@ use crate::formats::packed::{
     MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES, MOST_TILES, PADDING, Packed, TileCoding, Tiles,
     Unsuited,
 };
-use crate::formats::raw::Order;
+use crate::formats::raw::{self, Order};
 use crate::image::buffer::Buffer;
 use crate::os::Source;
 
@@ -74,7 +74,7 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
     let (mut begins, mut at) = (Vec::with_capacity(page.spans.len()), 0);
     let mut first = 0;
     while first < page.spans.len() {
-        // Chunks that follow one another in the file are read with one call.
+        // Chunks that follow one another in the file are read together.
         let Span { offset, .. } = page.spans[first];
         let (mut behind, begin) = (first, at);
         while page.spans.get(behind).is_some_and(|span| {
@@ -85,8 +85,8 @@ pub fn read(source: &Source, page: &Page) -> Result<Packed, Unsuited> {
             at += len(behind) as usize;
             behind += 1;
         }
-        let read = source.read_at(&mut memory[begin..at], offset);
-        read.map_err(unsuited)?;
+        let run = (offset, &mut memory[begin..at]);
+        raw::read(source, [run], |_| Ok(())).map_err(unsuited)?;
         first = behind;
     }
     let mut heads = begins.iter().map(|&begin| memory[begin..].first_chunk());
