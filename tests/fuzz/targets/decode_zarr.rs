@@ -18,6 +18,10 @@ fn pages(source: &Source, reading: Reading) -> anyhow::Result<Vec<Image>> {
     for index in 0..reader.pages().len().min(3) {
         reader.turn_to(index)?;
         reader.metadata(&mut Default::default())?;
+        // The data that a GPU gets.
+        if let Ok(mut packed) = reader.packed() {
+            packed.split();
+        }
         pages.push(reader.decode()?);
     }
     Ok(pages)
