@@ -31,7 +31,7 @@ pub fn coding(codecs: &[Codec]) -> Option<TileCoding> {
     }
 }
 
-/// The chunks of a page, each of which has samples of that page only.
+/// The chunks of a page. No chunk has samples of another page.
 pub struct Chunks {
     pub coding: TileCoding,
     pub shape: Shape,
@@ -42,7 +42,7 @@ pub struct Chunks {
     pub signed: bool,
 }
 
-/// Reads chunks. `read_chunk` gives the one at a row and a column as it is stored; `None` if it is not.
+/// Reads the chunks. `read_chunk` returns the chunk at a row and a column as it is stored, or `None` if it is not stored.
 ///
 /// # Errors
 /// An error of the store, which the CPU's decoder finds and reports too, or a limit of the kernels.
@@ -70,7 +70,7 @@ pub fn read(
     if tile_bytes > MAX_INFLATED_BYTES / count {
         return Err(Unsuited::image_too_large());
     }
-    // Chunks may be longer than what they need.
+    // A damaged store may have chunks that are far too long.
     let total = AtomicUsize::new(0);
     let read = |index: usize| {
         if total.load(Ordering::Relaxed) > MAX_COMPRESSED_BYTES {
