@@ -45,6 +45,7 @@ LICENSES = {
     "Apache-2.0": ("LICENSE-APACHE", "Apache License"),
     "Unlicense": ("UNLICENSE", "released into the public domain"),
     "CC0-1.0": ("LICENSE-CC0", "Creative Commons CC0 1.0 Universal"),
+    "IJG": ("LICENSE-IJG", "The authors make NO WARRANTY"),
 }
 # What is compiled in from a folder of its own inside a crate.
 WITHIN = {

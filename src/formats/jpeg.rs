@@ -1,5 +1,5 @@
 //! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey, RGB and CMYK. `zune-jpeg` decodes most files, `jpeg-decoder` those that it
-//! gets wrong, `lossless` the lossless process of up to 16 bits, `ls` JPEG-LS, and the `image` crate encodes; the markers before the image data are read
+//! gets wrong, `lossless` the lossless process of up to 16 bits, `ls` JPEG-LS, and `jpeg-encoder` encodes; the markers before the image data are read
 //! here, so that the shape is known before memory is allocated, and damage is detected.
 
 pub(super) mod baseline;
@@ -20,10 +20,9 @@ use crate::image::metadata::{Alpha, Diagnostics, Embedded, Metadata, Own, Resolu
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::os::limits;
 use crate::os::{Source, Target};
-use ::image::codecs::jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit};
-use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Context, Result, anyhow, ensure};
 use baseline::{Baseline, Expected};
+use jpeg_encoder::{ColorType, PixelDensity, PixelDensityUnit, SamplingFactor};
 use markers::{Markers, Process};
 use serde::Serialize;
 use std::fmt;
@@ -32,8 +31,9 @@ use std::str::FromStr;
 /// The most bytes of Exif data: what one segment holds.
 const MOST_EXIF: usize = 65_500;
 
-/// The most bytes of an ICC profile: 255 segments of what remains beside their marks (ICC.1, annex B.4).
-const MOST_PROFILE: usize = 255 * (65_533 - 14);
+/// The most bytes of an ICC profile: what remains of 254 segments beside their marks (ICC.1, annex B.4). The format allows 255
+/// segments, and the library writes one fewer.
+const MOST_PROFILE: usize = 254 * (65_533 - 14);
 
 /// The longest side that is written. The format allows 65535, but libjpeg and most programs read no more than this.
 const LONGEST_SIDE: usize = 65_500;
@@ -155,7 +155,7 @@ fn convert_metadata(metadata: &Metadata, own: Own, leave_out: &mut dyn FnMut(Str
     let profile = embedded.profile.as_ref();
     if profile.is_some_and(|profile| profile.len() > MOST_PROFILE) {
         embedded.profile = None;
-        leave_out("an ICC profile of more than 16.7 MB".into());
+        leave_out("an ICC profile of more than 16.6 MB".into());
     }
     Own::Embedded(embedded)
 }
@@ -287,10 +287,10 @@ fn decode_ls(file: &[u8], shape: &Shape, bits: u8) -> Result<Vec<u8>> {
 fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
     let shape = image.shape();
     let colours = match shape.channels {
-        1 => ExtendedColorType::L8,
-        _ => ExtendedColorType::Rgb8,
+        1 => ColorType::Luma,
+        _ => ColorType::Rgb,
     };
-    let side = |side: usize| (side <= LONGEST_SIDE).then_some(side as u32);
+    let side = |side: usize| (side <= LONGEST_SIDE).then_some(side as u16);
     let (width, height) = side(shape.width)
         .zip(side(shape.height))
         .with_context(|| {
@@ -299,22 +299,20 @@ fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
             )
         })?;
     let mut file = Vec::new();
-    let mut encoder = JpegEncoder::new_with_quality(&mut file, quality);
+    let mut encoder = jpeg_encoder::Encoder::new(&mut file, quality);
+    encoder.set_sampling_factor(SamplingFactor::R_4_4_4);
     if let Some(density) = metadata.resolution.and_then(density) {
-        encoder.set_pixel_density(density);
+        encoder.set_density(density);
     }
     if let Own::Embedded(Embedded { profile, exif, .. }) = &metadata.own {
-        if let Some(profile) = profile {
-            let set = encoder.set_icc_profile(profile.clone());
-            set.map_err(|_| anyhow!("an ICC profile of this length does not fit in a JPEG"))?;
-        }
         if let Some(exif) = exif {
-            let set = encoder.set_exif_metadata(exif.clone());
-            set.map_err(|_| anyhow!("Exif data of this length do not fit in a JPEG"))?;
+            encoder.add_exif_metadata(exif)?;
+        }
+        if let Some(profile) = profile {
+            encoder.add_icc_profile(profile)?;
         }
     }
-    let written = encoder.write_image(image.samples().as_bytes(), width, height, colours);
-    written.map_err(|_| anyhow!("{shape} does not fit in a JPEG"))?;
+    encoder.encode(image.samples().as_bytes(), width, height, colours)?;
     Ok(file)
 }
 
@@ -335,4 +333,38 @@ fn density(resolution: Resolution) -> Option<PixelDensity> {
         density: (rounded(x)?, rounded(y)?),
         unit,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_blocks_of_metadata_are_written() -> Result<()> {
+        let shape = Shape::checked(1, 1, 1, Depth::Eight)?;
+        let image = Image::new(shape, Samples::zeroed(&shape)?);
+        let own = Own::Embedded(Embedded {
+            profile: Some((0..MOST_PROFILE).map(|i| (i % 251) as u8).collect()),
+            exif: Some((0..MOST_EXIF).map(|i| (i % 241) as u8).collect()),
+            xmp: None,
+        });
+        let metadata = Metadata {
+            own: own.clone(),
+            ..Metadata::default()
+        };
+        let source = Source::memory(encode(&image, &metadata, 90)?);
+        let read = decoder(&source, false)?;
+        let metadata = read.metadata(&mut Diagnostics::default())?;
+        assert!(metadata.own == own);
+
+        let mut left_out = Vec::new();
+        let too_long = Own::Embedded(Embedded {
+            profile: Some(vec![0; MOST_PROFILE + 1]),
+            exif: Some(vec![0; MOST_EXIF + 1]),
+            xmp: None,
+        });
+        convert_metadata(&metadata, too_long, &mut |what| left_out.push(what));
+        assert_eq!(left_out.len(), 2, "{left_out:?}");
+        Ok(())
+    }
 }

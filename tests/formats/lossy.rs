@@ -263,7 +263,7 @@ fn what_a_jpeg_cannot_hold() {
         [
             "the XMP packet is left out: JPEG cannot store it",
             "Exif data of more than 64 KiB is left out: JPEG cannot store it",
-            "an ICC profile of more than 16.7 MB is left out: JPEG cannot store it"
+            "an ICC profile of more than 16.6 MB is left out: JPEG cannot store it"
         ]
     );
 }
