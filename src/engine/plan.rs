@@ -8,7 +8,7 @@ mod text;
 use super::destination::Destination;
 use super::shared::SharedStatistics;
 use super::task::{Form, Task, device_work};
-use crate::formats::gpu::decode;
+use crate::formats::gpu::{self, decode};
 use crate::formats::{Bands as EncoderBands, Format, Writer};
 use crate::gpu::Devices;
 use crate::image::metadata::{Alpha, Diagnostics, Effect, Metadata};
@@ -26,9 +26,6 @@ const MIN_BYTES_FOR_BLOCKS: usize = 4 << 20;
 
 /// Pages of at least this many bytes are processed in bands of rows, if that is asked for or memory is short.
 const MIN_BYTES_FOR_ROWS: usize = 2 << 20;
-
-/// A GPU compresses pages of at least this many pixels if it has converted or reduced the result of the steps.
-const MIN_PIXELS_TO_COMPRESS: usize = 1 << 20;
 
 /// Bytes of a band of rows for each thread.
 const BAND_BYTES_PER_THREAD: usize = 1 << 20;
@@ -461,7 +458,7 @@ fn gpu_can_decode(header: &PageHeader, output: Option<&Destination>) -> bool {
         output.auto_orient || output_bits > header.shape.depth.bits()
     };
     header.decoder.packed
-        && header.shape.pixels() >= decode::MIN_PIXELS
+        && header.shape.pixels() >= gpu::MIN_PIXELS
         && header
             .file_bytes
             .is_none_or(|bytes| bytes >= decode::MIN_BYTES)
@@ -473,26 +470,20 @@ fn gpu_can_decode(header: &PageHeader, output: Option<&Destination>) -> bool {
 fn output_form(writer: Option<&Writer>, shape: &Shape) -> Form {
     match writer {
         Some(writer) if writer.keeps_on_gpu() => Form::Device,
-        Some(writer) if writer.is_for_gpu() && shape.pixels() >= MIN_PIXELS_TO_COMPRESS => {
-            Form::Png
-        }
+        Some(writer) if writer.is_for_gpu() && shape.pixels() >= gpu::MIN_PIXELS => Form::Png,
         _ => Form::Samples,
     }
 }
 
 /// The form in which a GPU returns the result of the steps. The result stays in device memory if it is still to be converted to
-/// 8 bits or reduced. Otherwise it is deflated if the output is a PNG.
+/// 8 bits or reduced.
 fn step_form(output: Option<&Destination>, writer: Option<&Writer>, shape: &Shape) -> Form {
     let depth = output.and_then(|output| output.depth);
     let loses_bits = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
     if loses_bits || output.is_some_and(|output| output.fitted(*shape) != *shape) {
         return Form::Device;
     }
-    match writer {
-        Some(writer) if writer.keeps_on_gpu() => Form::Device,
-        Some(writer) if writer.is_for_gpu() => Form::Png,
-        _ => Form::Samples,
-    }
+    output_form(writer, shape)
 }
 
 /// Whether the rows of an operation's result depend on other rows of its input.

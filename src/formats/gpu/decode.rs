@@ -13,10 +13,6 @@ mod unfilter;
 
 pub use device::{Decoded, decode_on_gpu, decode_resident};
 
-/// The fewest pixels of an image that a GPU decodes. Below, the fixed time of some 15 kernels and of a wait for their results
-/// is longer than the CPU's decoder takes.
-pub const MIN_PIXELS: usize = 1 << 20;
-
 /// The fewest bytes of a file that a GPU decodes. A thread block decodes at least 2 KiB of compressed data, so fewer bytes, of
 /// a small or a very regular image, leave most of a GPU idle.
 pub const MIN_BYTES: u64 = 256 << 10;
