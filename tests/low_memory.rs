@@ -426,3 +426,30 @@ fn a_stack_was_held_in_memory_whatever_the_memory() {
     assert_eq!(out.code, 0, "{}", out.stderr);
     assert!(out.stderr.contains("memory    bands of"), "{}", out.stderr);
 }
+
+/// `--mem-limit` applied to the images of a folder, and not to a single file.
+#[test]
+fn the_limit_of_memory_was_ignored_for_one_file() {
+    let picture = image(4000, 3000, 1, Depth::Sixteen, Kind::Narrow);
+    let page = std::slice::from_ref(&picture);
+    let file = written(format("pnm"), page, &Metadata::default()).expect("a file");
+    let root = folder(&[("a.pgm", &file)]);
+    let limited = |words: &[&str]| {
+        let words = [words, &["--mem-limit", "50M", "--overwrite", "-v"]].concat();
+        let run = run(root.path(), &words, &[]);
+        assert_eq!(run.code, 0, "{words:?}: {}", run.stderr);
+        run.stderr
+    };
+    for words in [
+        &["normalize", "a.pgm", "o.pgm"][..],
+        &["normalize", "--stack", "a.pgm", "o.tif"],
+        &["normalize", "--split", "a.pgm", "out"],
+    ] {
+        let said = limited(words);
+        assert!(said.contains("memory    bands of"), "{words:?}: {said}");
+    }
+    let said = limited(&["rotate", "90", "a.pgm", "o.pgm"]);
+    let sentence = "warning: a.pgm: more memory than --mem-limit, or half of the free memory: the whole image is in memory \
+                    because it moves pixels from row to row";
+    assert!(said.contains(sentence), "{said}");
+}

@@ -12,7 +12,7 @@ use crate::image::metadata::Axis;
 use crate::ops::combine::ChannelColours;
 use crate::ops::fit::Fit;
 use crate::os::limits;
-use crate::os::memory_budget;
+use crate::os::memory_budget::{self, MemoryBudget};
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::env;
@@ -115,6 +115,11 @@ impl Options {
     /// processed alone.
     pub fn memory(&self) -> u64 {
         self.mem_limit.unwrap_or_else(limits::free_memory)
+    }
+
+    /// The memory budget of a job that processes one image after the other: only the limit that was asked for.
+    pub fn budget(&self) -> Option<MemoryBudget> {
+        self.mem_limit.map(MemoryBudget::new)
     }
 }
 

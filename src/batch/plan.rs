@@ -140,7 +140,9 @@ impl Batch<'_, '_> {
             format: format_of(template, output),
             ..template.clone()
         });
+        let budget = self.options.budget();
         let resources = Resources {
+            budget: budget.as_ref(),
             position: item.position,
             ..Resources::new(devices, self.common.reading)
         };

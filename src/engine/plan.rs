@@ -306,8 +306,8 @@ impl<'a> Plan<'a> {
         last.map_or(self.header.metadata.signed, |step| step.types.read.signed)
     }
 
-    /// Chooses how the page passes through memory. If the user gave `--low-memory` and the page cannot be processed in bands of
-    /// rows, a warning gives the reason.
+    /// Chooses how the page passes through memory. If it should be processed in bands of rows and cannot, a warning gives the
+    /// reason.
     fn choose_traversal(&mut self, row_bands: bool, writer: Option<&Writer>) {
         if self.region.is_some() {
             return;
@@ -321,16 +321,21 @@ impl<'a> Plan<'a> {
                 Ok(_) => {}
                 Err(reason) => {
                     let warning = self.whole_image_warning(reason);
-                    self.diagnostics.warnings.extend(warning);
+                    self.diagnostics.warnings.push(warning);
                 }
             }
         }
     }
 
-    /// The warning that the whole page is in memory although `--low-memory` was asked for.
-    pub fn whole_image_warning(&self, reason: &str) -> Option<String> {
-        let low_memory = self.output.is_some_and(|output| output.low_memory);
-        low_memory.then(|| format!("--low-memory: the whole image is in memory because {reason}"))
+    /// The warning that the whole page is in memory, although `--low-memory` was asked for or memory is short.
+    pub fn whole_image_warning(&self, reason: &str) -> String {
+        let asked = self.output.is_some_and(|output| output.low_memory);
+        let why = if asked {
+            "--low-memory"
+        } else {
+            "more memory than --mem-limit, or half of the free memory"
+        };
+        format!("{why}: the whole image is in memory because {reason}")
     }
 
     /// Whether the page can be processed in blocks whose numbers are merged.

@@ -331,7 +331,7 @@ pub(super) fn convert(
         return stack(ops, asked, destination, common, batch);
     }
     if files.split {
-        return split(ops, asked, &destination, common, batch.verbosity.quiet);
+        return split(ops, asked, &destination, common, batch);
     }
     if has_frames(
         asked,
@@ -341,7 +341,7 @@ pub(super) fn convert(
     )
     .map_err(usage)?
     {
-        return frames(ops, asked, &destination, common, batch.verbosity.quiet);
+        return frames(ops, asked, &destination, common, batch);
     }
     let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
         (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
@@ -353,7 +353,7 @@ pub(super) fn convert(
         input,
         Some(&destination),
         common,
-        batch.verbosity.quiet,
+        batch,
         asked.items.passes.as_ref(),
     )
     .map(|done| done.outcome())

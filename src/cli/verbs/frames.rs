@@ -4,6 +4,7 @@ use super::single::{describe, record, report};
 use crate::batch::conversion::Conversion;
 use crate::batch::format_of;
 use crate::batch::naming::Naming;
+use crate::batch::options::Options;
 use crate::cli::{print_error, status};
 use crate::engine::options::Common;
 use crate::engine::{Destination, NamedSource, Resources, is_write_error, process_source};
@@ -54,7 +55,7 @@ pub fn frames(
     asked: &Conversion,
     template: &Destination,
     common: &Common,
-    quiet: bool,
+    options: &Options,
 ) -> Result<Outcome> {
     let input = Path::new("-");
     let item = asked.items.items.first().context("empty input")?;
@@ -65,7 +66,9 @@ pub fn frames(
             .map_err(|error| anyhow!("cannot create the folder {}: {error}", folder.shown()))?;
     }
     let devices = Devices::new(common.device.choice);
+    let budget = options.budget();
     let resources = Resources {
+        budget: budget.as_ref(),
         gpu_times: common.stats.is_some(),
         ..Resources::new(&devices, common.reading)
     };
@@ -104,7 +107,7 @@ pub fn frames(
         times.files.files += 1;
         match done {
             Ok(done) => {
-                describe(&done, &name, common, quiet);
+                describe(&done, &name, common, options.verbosity.quiet);
                 record(&mut times, &done, &name, common);
                 if times.files.files == 1 {
                     times.title = format!("{}: {}", times.title, done.shape);

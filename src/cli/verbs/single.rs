@@ -1,5 +1,6 @@
 //! One image by itself, for every verb that takes one.
 
+use crate::batch::options::Options;
 use crate::engine::options::Common;
 use crate::engine::{Destination, Done, Resources, RunRecord, process_file};
 use crate::gpu::Devices;
@@ -27,11 +28,13 @@ pub fn single(
     input: &Path,
     output: Option<&Destination>,
     common: &Common,
-    quiet: bool,
+    options: &Options,
     passes: Option<&Passes>,
 ) -> Result<Done> {
     let devices = Rc::new(Devices::new(common.device.choice));
+    let budget = options.budget();
     let resources = Resources {
+        budget: budget.as_ref(),
         position: Some(Position::ONLY),
         gpu_times: common.stats.is_some(),
         ..Resources::new(&devices, common.reading)
@@ -46,6 +49,7 @@ pub fn single(
         move |bytes| pooled.pool_block(bytes),
         || process_file(ops, input, output, &resources, record_of_run),
     )?;
+    let quiet = options.verbosity.quiet;
     report_image(ops, input, output, &done, &devices, common, quiet)?;
     Ok(done)
 }

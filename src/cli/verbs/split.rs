@@ -3,6 +3,7 @@
 use super::single::{describe, record, report};
 use crate::batch::conversion::Conversion;
 use crate::batch::naming::Numbers;
+use crate::batch::options::Options;
 use crate::batch::{format_of, item::Item};
 use crate::cli::{print_error, status};
 use crate::engine::options::Common;
@@ -24,8 +25,9 @@ pub fn split(
     asked: &Conversion,
     template: &Destination,
     common: &Common,
-    quiet: bool,
+    options: &Options,
 ) -> Result<Outcome> {
+    let (budget, quiet) = (options.budget(), options.verbosity.quiet);
     let devices = Devices::new(common.device.choice);
     let begun = Instant::now();
     let mut times = report(ops, &devices);
@@ -36,7 +38,7 @@ pub fn split(
     for item in &asked.items.items {
         let resources = Resources {
             devices: &devices,
-            budget: None,
+            budget: budget.as_ref(),
             reading: common.reading,
             require_regular_file: !item.may_be_stream,
             position: item.position,

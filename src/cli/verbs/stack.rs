@@ -47,7 +47,9 @@ pub fn stack(
         },
     )?;
     let devices = Devices::new(common.device.choice);
+    let budget = options.budget();
     let resources = Resources {
+        budget: budget.as_ref(),
         gpu_times: common.stats.is_some(),
         ..Resources::new(&devices, common.reading)
     };

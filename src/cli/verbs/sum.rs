@@ -40,7 +40,7 @@ pub fn run(
     };
     match inputs {
         [input] if !is_folder_of_files(input) && !options.wanted() => {
-            let done = single(&[op], input, None, common, options.verbosity.quiet, None);
+            let done = single(&[op], input, None, common, options, None);
             if let Err(error) = &done
                 && !error.is::<Unusable>()
             {

@@ -245,11 +245,11 @@ impl<'a> Job<'a> {
 }
 
 impl PageRun<'_> {
-    /// Changes the plan, so that the page is in memory as a whole. If the user gave `--low-memory`, a warning gives the reason.
+    /// Changes the plan, so that the page is in memory as a whole. A warning gives the reason.
     fn fall_back_to_whole(&mut self, reason: &str) {
         self.plan.traversal = Traversal::Whole;
         let warning = self.plan.whole_image_warning(reason);
-        self.diagnostics.warnings.extend(warning);
+        self.diagnostics.warnings.push(warning);
     }
 }
 
