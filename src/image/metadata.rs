@@ -233,6 +233,8 @@ pub enum Hint {
     ClampedToOne(usize),
     /// An image of more than 8 bits was reduced to 8, and shows almost nothing.
     AlmostBlack,
+    /// The same, although its values were scaled.
+    AlmostBlackInRange,
 }
 
 impl Hint {
@@ -244,6 +246,10 @@ impl Hint {
             }
             Hint::AlmostBlack => {
                 "with 8 bits the result is almost black (gpuimg preview and gpuimg normalize scale the values)"
+            }
+            Hint::AlmostBlackInRange => {
+                "with 8 bits the result is almost black: its values fill little of the range (use --clip 0.1:99.9, a narrower --range, or \
+                 no --across)"
             }
             Hint::Clamped(_) => {
                 "samples below the dark frame are clamped to 0 (use --offset to keep them)"
@@ -258,7 +264,9 @@ impl Hint {
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Hint::Outliers | Hint::AlmostBlack => f.write_str(self.advice()),
+            Hint::Outliers | Hint::AlmostBlack | Hint::AlmostBlackInRange => {
+                f.write_str(self.advice())
+            }
             Hint::Clamped(percent) | Hint::ClampedToOne(percent) => {
                 write!(f, "about {percent} %: {}", self.advice())
             }

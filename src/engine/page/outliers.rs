@@ -65,15 +65,21 @@ impl Spread {
 }
 
 /// The hint about an image that was reduced to 8 bits and shows almost nothing: no colour sample at the points of the lattice has a
-/// sixteenth of the full range.
-pub fn hint_of_darkness(from: Depth, image: &Image) -> Option<Hint> {
+/// sixteenth of the full range. `ranges` are those from which its values were scaled, if they were. There is no hint about an image
+/// of one value, which cannot be scaled.
+pub fn hint_of_darkness(from: Depth, image: &Image, ranges: &[(Number, Number)]) -> Option<Hint> {
     let shape = image.shape();
     if from == Depth::Eight || shape.depth != Depth::Eight {
         return None;
     }
     let values = lattice(image, 0..shape.colours());
     let is_dark = values.len() >= MIN_SAMPLES && values.iter().all(|&sample| sample < 16);
-    is_dark.then_some(Hint::AlmostBlack)
+    let hint = match ranges {
+        [] => Some(Hint::AlmostBlack),
+        _ if ranges.iter().any(|(min, max)| min < max) => Some(Hint::AlmostBlackInRange),
+        _ => None,
+    };
+    hint.filter(|_| is_dark)
 }
 
 /// The samples of some channels at the points of a lattice, without infinities and NaN. They are integers as they are stored in
