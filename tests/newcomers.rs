@@ -578,3 +578,53 @@ fn an_administrator() {
         );
     }
 }
+
+/// The answers to words that led nowhere: each names what to type.
+#[test]
+fn words_of_other_programs_for_stacks_and_samples() {
+    let root = folder(&[
+        ("a.pgm", &pgm(1)),
+        ("b.pgm", &pgm(2)),
+        ("frame.raw", &[0; 12]),
+    ]);
+    session(
+        root.path(),
+        &[
+            (
+                "gpuimg project --max a.pgm b.pgm o.pgm",
+                2,
+                "the method comes first: gpuimg project max IN... OUT",
+            ),
+            (
+                "gpuimg project max a.pgm b.pgm -o o.pgm",
+                2,
+                "the output comes last: gpuimg project max IN... OUT",
+            ),
+            (
+                "gpuimg convert --slices 2-4 a.pgm o.pgm",
+                2,
+                "use --pages N-M",
+            ),
+            (
+                "gpuimg convert --pages 2,4 a.pgm o.pgm",
+                2,
+                "invalid page '2,4': expected a page, as 3, or a range of pages, as 2-9",
+            ),
+            (
+                "gpuimg convert --raw 3x2:u16 frame.raw o.pgm",
+                2,
+                "the byte order of 'u16' is missing: use u16le or u16be",
+            ),
+            (
+                "gpuimg crop a.pgm o.pgm",
+                2,
+                "crop: expected X,Y,WxH, as 100,50,640x480, first, got 'a.pgm'",
+            ),
+            (
+                "gpuimg convert --size 3x2 frame.raw o.pgm",
+                2,
+                "--raw WIDTHxHEIGHT:u16le",
+            ),
+        ],
+    );
+}

@@ -109,15 +109,16 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
         "use --name PATTERN, e.g. --name '{stem}_n.png'",
     ),
     (
-        &[
-            "resize",
-            "size",
-            "thumbnail",
-            "max-size",
-            "preview",
-            "shrink",
-        ],
+        &["resize", "thumbnail", "max-size", "preview", "shrink"],
         "use --fit N to shrink the result to a longer side of N pixels",
+    ),
+    (
+        &["size"],
+        "use --fit N to shrink the result to a longer side of N pixels, and --raw WIDTHxHEIGHT:u16le to read samples without a header",
+    ),
+    (
+        &["slices", "frames", "page-range"],
+        "use --pages N-M for some pages of a stack, or --axes Z=2-4 for some slices",
     ),
     (
         &["nodata", "ignore-value", "exclude-value"],
@@ -134,6 +135,18 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
     (
         &["horizontal", "vertical", "axis"],
         "the direction comes first: gpuimg flip horizontal IN OUT",
+    ),
+];
+
+/// Options that `project` does not have, and what does their work there.
+const FOREIGN_OPTIONS_OF_PROJECT: &[(&[&str], &str)] = &[
+    (
+        &["max", "min", "mean", "median", "sum"],
+        "the method comes first: gpuimg project max IN... OUT",
+    ),
+    (
+        &["o", "output", "out"],
+        "the output comes last: gpuimg project max IN... OUT",
     ),
 ];
 
@@ -326,7 +339,11 @@ impl Mistake<'_> {
             ErrorKind::InvalidValue => self.unknown_value(&value),
             ErrorKind::ValueValidation => {
                 let cause = self.error.source().map(ToString::to_string);
-                format!("{}: {}", self.option(&value), cause.unwrap_or_default())
+                let cause = cause.unwrap_or_default();
+                match self.text(ContextKind::InvalidArg).starts_with('<') {
+                    true => format!("{}: {cause}, first, got '{value}'", self.name()),
+                    false => format!("{}: {cause}", self.option(&value)),
+                }
             }
             ErrorKind::MissingRequiredArgument => self.missing(),
             ErrorKind::ArgumentConflict => self.conflict(),
@@ -452,7 +469,12 @@ impl Mistake<'_> {
             let name = verb.get_name();
             return format!("{word} goes after the verb: gpuimg {name} {word} …");
         }
-        let here = foreign(FOREIGN_OPTIONS, bare).map(String::from);
+        let of_project = (self.name() == "project")
+            .then(|| foreign(FOREIGN_OPTIONS_OF_PROJECT, bare))
+            .flatten();
+        let here = of_project
+            .or_else(|| foreign(FOREIGN_OPTIONS, bare))
+            .map(String::from);
         let similar = self.text(ContextKind::SuggestedArg);
         let near = || {
             alike(similar.trim_start_matches('-'), bare).then(|| format!("did you mean {similar}?"))

@@ -133,6 +133,9 @@ impl FromStr for SampleType {
         PixelFormat::named(name).map(SampleType::Camera).ok_or_else(|| {
             let what = match name {
                 "" => "missing sample type".into(),
+                _ if TYPES.iter().any(|(kind, depth, _)| type_name(kind, *depth, "") == name) => {
+                    return format!("the byte order of '{name}' is missing: use {name}le or {name}be");
+                }
                 _ => format!("unknown sample type '{name}'"),
             };
             format!(

@@ -34,9 +34,12 @@ impl std::str::FromStr for Pages {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Pages, String> {
-        let number = |text: &str| {
-            let number = text.trim().parse::<usize>().ok().filter(|&page| page > 0);
-            number.ok_or(format!("invalid page '{text}': pages start at 1"))
+        let number = |text: &str| match text.trim().parse::<usize>() {
+            Ok(0) => Err(format!("invalid page '{text}': pages start at 1")),
+            Ok(page) => Ok(page),
+            Err(_) => Err(format!(
+                "invalid page '{text}': expected a page, as 3, or a range of pages, as 2-9"
+            )),
         };
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (number(first)?, number(last)?);

@@ -88,7 +88,12 @@ fn pages_channels_and_what_is_wrong() {
         (
             "sum a.bin --raw 5x4:f32",
             2,
-            "unknown sample type 'f32': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be, or a camera's pixel format",
+            "the byte order of 'f32' is missing: use f32le or f32be",
+        ),
+        (
+            "sum a.bin --raw 5x4:gray16",
+            2,
+            "unknown sample type 'gray16': expected u8, i8, or u16, i16, u32, i32, f32, f64 followed by le or be, or a camera's pixel format",
         ),
         (
             "sum a.bin --raw 5x4x3:mono8",
