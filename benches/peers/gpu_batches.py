@@ -30,6 +30,8 @@ KINDS = {
     "png": (2048, ".png", []),
     "png512": (512, ".png", []),
     "none": (2048, ".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 1]),
+    "lzw512": (512, ".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 5]),
+    "deflate512": (512, ".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 8]),
     "lzw": (2048, ".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 5]),
     "deflate": (2048, ".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 8]),
 }
