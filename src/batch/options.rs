@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub report: Option<PathBuf>,
 
-    /// Continue an interrupted run into the same folder: skip inputs that are done and unchanged
+    /// Continue an interrupted run into the same folder: skip inputs that are done and unchanged, and replace its results of other options
     #[arg(long, help_heading = "Many files")]
     pub resume: bool,
 
