@@ -139,14 +139,17 @@ impl Counts {
     }
 
     /// The same without samples of these values in memory.
-    pub fn without(&self, samples: &[u16]) -> Counts {
+    pub fn without(&self, samples: &[u16]) -> Cow<'_, Counts> {
+        if samples.is_empty() {
+            return Cow::Borrowed(self);
+        }
         let mut kept = self.clone();
         for bins in kept.bins.chunks_exact_mut(values(self.depth)) {
             samples
                 .iter()
                 .for_each(|&sample| bins[usize::from(sample)] = 0);
         }
-        kept
+        Cow::Owned(kept)
     }
 
     /// The same as counts of samples of the type that a file stores. Samples of 8 bits may have been counted after the
@@ -167,18 +170,17 @@ impl Counts {
     /// each.
     pub fn ranges(&self, clip: Clip, per_channel: bool) -> Vec<MinMax<u16>> {
         let colours = self.channels - usize::from(self.channels.is_multiple_of(2));
-        let mut each: Vec<Vec<u64>> = self.each().take(colours).map(<[u64]>::to_vec).collect();
-        if !per_channel {
-            let mut all = each.split_off(0).into_iter();
-            let mut sum = all.next().unwrap_or_default();
-            for more in all {
-                sum.iter_mut()
-                    .zip(more)
-                    .for_each(|(bin, more)| *bin += more);
-            }
-            each.push(sum);
+        let mut each = self.each().take(colours);
+        if per_channel || colours == 1 {
+            return each.map(|bins| range(clip, bins)).collect();
         }
-        each.iter().map(|bins| range(clip, bins)).collect()
+        let mut sum = each.next().map(<[u64]>::to_vec).unwrap_or_default();
+        for more in each {
+            sum.iter_mut()
+                .zip(more)
+                .for_each(|(bin, more)| *bin += more);
+        }
+        vec![range(clip, &sum)]
     }
 }
 
