@@ -147,18 +147,15 @@ fn eight_bits_of_a_dark_image_were_black_without_a_word() {
 fn a_dark_result_of_a_given_range_was_explained_by_the_wrong_reason() {
     let flat = [&b"P5 30 20 65535\n"[..], &[0x0F, 0x3C].repeat(600)].concat();
     let root = folder(&[("flat.pgm", &flat)]);
-    let normalize = [
-        "normalize",
-        "--range",
-        "0:65535",
-        "--depth",
-        "8",
-        "flat.pgm",
-        "a.png",
-    ];
-    let done = run_on_cpu(root.path(), &normalize);
-    let advice = "almost black: its values fill little of the range (use --clip 0.1:99.9";
-    assert!(done.stderr.contains(advice), "{}", done.stderr);
+    for verb in [
+        &["normalize", "--range", "0:65535"][..],
+        &["run", "normalize --range 0:65535 + rotate 90"],
+    ] {
+        let words = [verb, &["--depth", "8", "flat.pgm", "a.png", "--overwrite"]].concat();
+        let done = run_on_cpu(root.path(), &words);
+        let advice = "almost black: its values fill little of the range (use --clip 0.1:99.9";
+        assert!(done.stderr.contains(advice), "{words:?}: {}", done.stderr);
+    }
     // A flat image cannot be scaled.
     let done = run_on_cpu(root.path(), &["preview", "flat.pgm", "b.jpg"]);
     assert!(!done.stderr.contains("almost black"), "{}", done.stderr);

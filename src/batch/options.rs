@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub report: Option<PathBuf>,
 
-    /// Continue an interrupted run into the same folder: skip inputs that are done and unchanged, and replace its results of other options
+    /// Continue an interrupted run into the same folder: skip inputs that are done and unchanged. Results of a run with other options are replaced
     #[arg(long, help_heading = "Many files")]
     pub resume: bool,
 
@@ -117,7 +117,7 @@ impl Options {
         self.mem_limit.unwrap_or_else(limits::free_memory)
     }
 
-    /// The memory budget of a job that processes one image after the other: only the limit that was asked for.
+    /// The memory budget of a job that processes one image after the other: `--mem-limit`, or none.
     pub fn budget(&self) -> Option<MemoryBudget> {
         self.mem_limit.map(MemoryBudget::new)
     }

@@ -320,11 +320,8 @@ impl<'a> Job<'a> {
         match result {
             OpResult::Image(pixels) => {
                 if let Pixels::Host(image) = &pixels {
-                    let darkness = hint_of_darkness(
-                        run.plan.header.shape.depth,
-                        image,
-                        run.plan.scaled_ranges(&summary),
-                    );
+                    let stored = run.plan.header.shape.depth;
+                    let darkness = hint_of_darkness(stored, image, &summary.ranges);
                     run.diagnostics.hints.extend(darkness);
                 }
                 let metadata = self.output_metadata(input, run, summary.stretch)?;
