@@ -29,7 +29,7 @@ for target in "${targets[@]}"; do
     FUZZ_SEEDS=$raw/new "$binary" 2> "$raw/log"
     export LLVM_PROFILE_FILE=$raw/$target.profraw
     # What is found goes to the first folder.
-    "$binary" "$raw/found" "$raw/new" "corpus/$target" -seed="${FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
+    "$binary" "$raw/found" "$raw/new" "corpus/$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
         -artifact_prefix="$raw/" > "$raw/log" 2>&1 || { tail -n 40 "$raw/log"; exit 1; }
     rm -r "$raw/new" "$raw/found"
     "$tools/llvm-profdata" merge -o "$raw/profile" "$raw/$target.profraw"
