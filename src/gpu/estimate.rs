@@ -70,11 +70,22 @@ pub fn saved_in_batch(work: &Work, workers: usize) -> f64 {
         return 0.0;
     }
     let on_gpu = workers.min(WORKERS_OF_GPU);
-    let shared = unless_free(GPU_SHARED_IMAGE) + work.transferred as f64 / GPU_SHARED_TRANSFER;
-    let gpu_rate = (on_gpu as f64 / gpu).min(1.0 / shared);
+    let gpu_rate = (on_gpu as f64 / gpu).min(1.0 / gpu_seconds_in_batch(work));
     let before = workers as f64 / cpu;
     let after = gpu_rate + (workers - on_gpu) as f64 / cpu;
     (1.0 / before - 1.0 / after).max(0.0)
+}
+
+/// Estimated seconds that one GPU takes for each image of a batch whose workers keep it busy.
+fn gpu_seconds_in_batch(work: &Work) -> f64 {
+    let compression = if work.compressed > 0 {
+        GPU_SHARED_COMPRESSION
+    } else {
+        0.0
+    };
+    unless_free(GPU_SHARED_IMAGE + compression)
+        + work.transferred as f64 / GPU_SHARED_TRANSFER
+        + work.decoded as f64 / GPU_SHARED_DECODES
 }
 
 /// Bytes per second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
@@ -82,10 +93,14 @@ pub fn saved_in_batch(work: &Work, workers: usize) -> f64 {
 const GPU_TRANSFER: f64 = 15e9;
 /// Seconds that an image takes on a GPU besides its copies: some 30 launches, and the waits for them.
 const GPU_IMAGE: f64 = 0.9e-3;
-/// Seconds that one GPU takes for each image of a batch whose workers keep it busy, besides the copies, and the bytes per second that
-/// it copies in both directions then: for 64 workers an H200 normalized 2962 PNGs of 2048² per second, and summed 3800.
-const GPU_SHARED_IMAGE: f64 = 0.18e-3;
+/// Seconds that the driver takes to launch the kernels for one image, and those for compressing it, in a batch whose workers keep the
+/// GPU busy: with 16 cores an H200 summed 12,953 PNGs of 512² per second, and normalized 6537.
+const GPU_SHARED_IMAGE: f64 = 0.065e-3;
+const GPU_SHARED_COMPRESSION: f64 = 0.07e-3;
+/// Bytes per second that one GPU copies in both directions, and bytes of samples per second that it decodes, in such a batch: for 64
+/// workers an H200 summed 3800 PNGs of 2048² per second.
 const GPU_SHARED_TRANSFER: f64 = 105e9;
+const GPU_SHARED_DECODES: f64 = 75e9;
 /// Bytes per second that one core moves in the CPU passes, up to the limit of a socket's memory
 /// bandwidth.
 const CPU_CORE: f64 = 7e9;
@@ -164,6 +179,32 @@ mod tests {
         // With 16 cores the CPU takes four times as long: 1.3 s, and 0.8 s with a GPU.
         assert!(is_worth(&work, 512, 16));
         assert!(!is_worth(&work, 64, 16));
+    }
+
+    /// With 16 cores an H200 normalized 10,493 LZW TIFFs of 512² per second and the CPU 5422: 8192 of them took 1.1 s with the GPU
+    /// and 1.5 s without, and `auto` never started it. PNGs of that size took as long with both.
+    #[test]
+    fn the_gpu_was_never_started_for_many_small_tiffs() {
+        let bytes = 2 * 512 * 512;
+        let tiff = Work {
+            touched: 4 * bytes,
+            transferred: 2 * bytes,
+            compressed: 0,
+            decoded: bytes,
+            rate: 200e6,
+        };
+        let (cpu, _) = estimate(&tiff, 1, true);
+        assert!((2.8e-3..3.1e-3).contains(&cpu), "{cpu}");
+        assert!(is_worth(&tiff, 8192, 16));
+        assert!(!is_worth(&tiff, 1024, 16));
+        let png = Work {
+            compressed: bytes,
+            rate: 330e6,
+            ..tiff
+        };
+        let (cpu, _) = estimate(&png, 1, true);
+        assert!((2.4e-3..2.7e-3).contains(&cpu), "{cpu}");
+        assert!(!is_worth(&png, 8192, 16));
     }
 
     /// The workers that do not use the GPU take a share of the images.
