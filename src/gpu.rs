@@ -153,9 +153,14 @@ impl Devices {
         })
     }
 
+    /// Whether the GPU of this thread can be used without waiting.
+    fn is_gpu_ready(&self) -> bool {
+        self.gpus.is_ready_for(self.worker.unwrap_or(0))
+    }
+
     /// The state of the devices that a choice depends on.
     fn situation(&self) -> Situation {
-        let ready = self.gpus.ready();
+        let ready = self.is_gpu_ready();
         let auto_worker = self.worker.filter(|_| self.choice == Choice::Auto);
         Situation {
             threads: rayon::current_num_threads(),
@@ -203,7 +208,7 @@ impl Devices {
         if !possible {
             return Ok(None);
         }
-        if self.gpu.get().is_none() && !self.gpus.ready() {
+        if self.gpu.get().is_none() && !self.is_gpu_ready() {
             if self.choice == Choice::Auto {
                 self.gpus.consider(work);
             }

@@ -107,7 +107,7 @@ impl Device {
         let Stream { gpu, mut blocks } = match idle {
             Some(stream) => stream,
             None => Stream {
-                gpu: self.gpus.started()?[0].with_kept_memory()?,
+                gpu: self.gpus.started()?.with_kept_memory()?,
                 blocks: Vec::new(),
             },
         };
