@@ -404,6 +404,55 @@ fn many() -> tempfile::TempDir {
     folder(&files)
 }
 
+/// Four GPUs share a batch, each with a context of its own, and a GPU that fails costs the others nothing.
+#[test]
+fn four_gpus_share_a_batch() {
+    let Some(driver) = driver() else { return };
+    let folder = many();
+    let expected = on_cpu(driver, folder.path(), "normalize");
+    let four = ("STUB_DEVICES", "4");
+    let run = |device: &str, env: &[(&str, &str)]| {
+        let line = format!("normalize in out --device {device} -j 8");
+        let env = [env, &[four, ("GPUIMG_GPU_START", "0")]].concat();
+        let ran = ran(driver, folder.path(), &line, &env);
+        ran.is_sound(&format!("{env:?}"));
+        (ran, taken(folder.path()))
+    };
+    let launches = |ran: &Ran| [0, 1, 2, 3].map(|gpu| ran.count(&format!("launches_of_{gpu}")));
+
+    let (right, made) = run("gpu", &[]);
+    assert_eq!(right.code, Some(0), "{}", right.stderr);
+    assert!(made == expected);
+    // Kernels that take longer than a thread to start: each GPU has its part.
+    let (slow, made) = run("gpu", &[("STUB_KERNEL", "10000")]);
+    assert_eq!(made.len(), expected.len());
+    assert_eq!(launches(&slow).iter().sum::<u64>(), 80);
+    assert!(launches(&slow).iter().all(|count| *count > 0), "{slow:?}");
+    // Without the second, the others do the work.
+    let (without, made) = run(
+        "gpu",
+        &[("STUB_FAIL", "cuDevicePrimaryCtxRetain:2:46:once")],
+    );
+    assert!(
+        made == expected && launches(&without)[1] == 0,
+        "{without:?}"
+    );
+
+    // The files may be done before the GPUs are there.
+    let mut failed = 0;
+    for nth in (1..right.count("launches")).step_by(7).cycle().take(200) {
+        if failed == 10 {
+            break;
+        }
+        let fail = format!("cuLaunchKernel:{nth}:719:context");
+        let (ran, made) = run("auto", &[("STUB_FAIL", &fail)]);
+        assert_eq!(ran.code, Some(0), "{fail}: {}", ran.stderr);
+        assert!(made == expected, "{fail}: {}", ran.stderr);
+        failed += ran.count("failed").min(1);
+    }
+    assert_eq!(failed, 10);
+}
+
 /// With `auto` the CPU takes over, whatever fails: every result is right, and a line says why.
 #[test]
 fn a_call_that_fails_leaves_a_batch_to_the_cpu() {

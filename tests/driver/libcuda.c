@@ -12,12 +12,16 @@
 //   STUB_LOG=FILE               where the counts and violations are written at exit.
 //   STUB_MEMORY=BYTES           device memory, 1 GiB if not given.
 //   STUB_POOLS=0                a driver without memory pools.
+//   STUB_DEVICES=N              GPUs, from 1 to 8; 1 if not given. Each has a context and STUB_MEMORY of its own.
+//   STUB_KERNEL=MICROSECONDS    each launch takes a GPU so long, one after the other, and changes nothing, and nor does a copy: a
+//                               batch shows how the host keeps several GPUs busy, and its results are worthless.
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
@@ -27,7 +31,9 @@ enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_CONTEXT = 201
 // What the caller holds.
 enum Kind { MEMORY, STREAM, EVENT, MODULE, FUNCTION, REGISTRATION, KINDS };
 static const char *const kinds[KINDS] = {"memory", "streams", "events", "modules", "functions", "registrations"};
-struct Context { int retained, dead; };
+enum { DEVICES = 8 };
+// `until`: when its GPU has ended all launches, in nanoseconds.
+struct Context { int device, retained, dead; size_t used; uint64_t until; };
 struct Thing {
     enum Kind kind;
     struct Context *context;
@@ -35,6 +41,7 @@ struct Thing {
     size_t size;
     char name[64]; // of functions
     struct Work *first, *last; // of streams
+    uint64_t until; // of events: when the work before them ends
     struct Thing *next;
 };
 
@@ -47,17 +54,18 @@ struct Work {
     int value;
     struct Thing *function;
     uint64_t args[10];
+    uint64_t until; // of launches with STUB_KERNEL: when it ends
     struct Work *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct Thing *things;
-static struct Context *context;
+static struct Context *contexts[DEVICES];
 static __thread struct Context *current;
 // How often each kernel was launched, by its name.
 static struct { char name[64]; long count; } by_name[256];
+static long launches_of[DEVICES];
 static long calls, failed, live[KINDS], most[KINDS], all[KINDS], launches, unknown_launches, launches_after;
-static size_t used;
 static int lost, initialized;
 
 static const char *setting(const char *name, const char *otherwise) {
@@ -70,8 +78,11 @@ static void report(const char *violation, const char *detail) {
     FILE *file = path ? fopen(path, "a") : NULL;
     if (!file) return;
     if (violation) fprintf(file, "violation %s %s\n", violation, detail);
+    int retained = 0;
+    for (int k = 0; k < DEVICES; k++) retained += contexts[k] ? contexts[k]->retained : 0;
+    for (int k = 0; k < DEVICES; k++) fprintf(file, "launches_of_%d %ld\n", k, launches_of[k]);
     fprintf(file, "calls %ld\nfailed %ld\nlaunches %ld\nlaunches_after %ld\nunknown_launches %ld\ncontexts %d\n", calls,
-            failed, launches, launches_after, unknown_launches, context ? context->retained : 0);
+            failed, launches, launches_after, unknown_launches, retained);
     for (int k = 0; k < 256 && by_name[k].count; k++) fprintf(file, "kernel_%s %ld\n", by_name[k].name, by_name[k].count);
     for (int kind = 0; kind < KINDS; kind++)
         fprintf(file, "%s %ld\nmost_%s %ld\nall_%s %ld\n", kinds[kind], live[kind], kinds[kind], most[kind], kinds[kind],
@@ -101,7 +112,8 @@ static CUresult begin(const char *name, int needs_context) {
     if (nth > 0 && (!strcmp(fail, "*") || !strcmp(fail, name)) && ++seen == nth) {
         failed++;
         if (!strcmp(how, "device")) lost = code;
-        if (!strcmp(how, "context") && context) context->dead = code;
+        for (int k = 0; k < DEVICES && !strcmp(how, "context"); k++)
+            if (contexts[k] && (!current || contexts[k] == current)) contexts[k]->dead = code;
         return code;
     }
     return needs_context && !current ? NO_CONTEXT : OK;
@@ -116,10 +128,12 @@ static struct Thing *add(enum Kind kind, void *start, size_t size) {
     return thing;
 }
 
+static int is_live(const struct Context *context) { return context && contexts[context->device] == context; }
+
 static struct Thing *known(enum Kind kind, const void *handle, const char *by) {
     for (struct Thing *thing = things; thing; thing = thing->next)
         if (thing == handle && thing->kind == kind) {
-            if (thing->context != context) violation("a handle of a context that is gone in", by);
+            if (!is_live(thing->context)) violation("a handle of a context that is gone in", by);
             return thing;
         }
     violation("an unknown handle in", by);
@@ -150,10 +164,22 @@ static char *device(uint64_t address, size_t size, const char *by) {
     return (char *)address;
 }
 
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+// Nanoseconds of a launch; 0 if it is carried out instead.
+static uint64_t nanoseconds(void) {
+    static int64_t asked = -1;
+    if (asked < 0) asked = 1000 * strtoll(setting("STUB_KERNEL", "0"), NULL, 10);
+    return asked;
+}
+
 static void release_memory(struct Thing *memory) {
-    memset(memory->start, 0xdd, memory->size);
+    if (!nanoseconds()) memset(memory->start, 0xdd, memory->size);
     free(memory->start);
-    used -= memory->size;
+    memory->context->used -= memory->size;
     removed(memory);
 }
 
@@ -282,21 +308,35 @@ static void run_kernel(const char *name, const uint64_t *a) {
 
 // Streams.
 
+// Whether work is carried out: with STUB_KERNEL only copies of a few numbers are, whose values must be the same in every run.
+static int is_done(const struct Work *work) { return !nanoseconds() || (work->act != LAUNCH && work->bytes <= 4096 && !work->rows); }
+
+// Waits for a GPU that is busy until then, while other threads go on.
+static void wait_until(uint64_t time) {
+    if (time <= now()) return;
+    pthread_mutex_unlock(&lock);
+    const struct timespec until = {.tv_sec = time / 1000000000, .tv_nsec = time % 1000000000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    pthread_mutex_lock(&lock);
+}
+
 static void act(struct Work *work) {
     switch (work->act) {
-    case COPY: memcpy(work->to, work->from, work->bytes); break;
+    case COPY: if (is_done(work)) memcpy(work->to, work->from, work->bytes); break;
     case COPY_ROWS:
-        for (size_t row = 0; row < work->rows; row++)
+        for (size_t row = 0; row < work->rows && is_done(work); row++)
             memcpy(work->to + row * work->to_pitch, work->from + row * work->from_pitch, work->bytes);
         break;
-    case FILL: memset(work->to, work->value, work->bytes); break;
+    case FILL: if (is_done(work)) memset(work->to, work->value, work->bytes); break;
     case LAUNCH:
         launches++;
+        launches_of[work->function->context->device]++;
         int named = 0;
         while (named < 255 && by_name[named].count && strcmp(by_name[named].name, work->function->name)) named++;
         strcpy(by_name[named].name, work->function->name);
         by_name[named].count++;
         launches_after += failed > 0;
+        if (!is_done(work)) break;
         if (signature(work->function->name)) run_kernel(work->function->name, work->args);
         else unknown_launches++;
         break;
@@ -306,6 +346,10 @@ static void act(struct Work *work) {
 
 // Carries out all work of a stream; a dead context's is given up, but for what frees.
 static void finish(struct Thing *stream) {
+    uint64_t until = 0;
+    for (struct Work *work = stream->first; work; work = work->next)
+        if (work->until > until) until = work->until;
+    wait_until(until);
     while (stream->first) {
         struct Work *work = stream->first;
         stream->first = work->next;
@@ -316,9 +360,12 @@ static void finish(struct Thing *stream) {
     stream->last = NULL;
 }
 
-static void finish_all(void) {
+// Carries out all work of a GPU.
+static void finish_all(const struct Context *context) {
+    if (!context) return;
+    wait_until(context->until);
     for (struct Thing *thing = things; thing; thing = thing->next)
-        if (thing->kind == STREAM && thing->first) {
+        if (thing->kind == STREAM && thing->context == context && thing->first) {
             finish(thing);
             thing = things; // memory may have been removed
         }
@@ -329,6 +376,11 @@ static void queue(void *handle, struct Work work, const char *by) {
     struct Thing *stream = known(STREAM, handle, by);
     struct Work *copy = malloc(sizeof work);
     *copy = work;
+    if (work.act == LAUNCH && nanoseconds()) {
+        struct Context *context = stream->context;
+        const uint64_t start = context->until > now() ? context->until : now();
+        copy->until = context->until = start + nanoseconds();
+    }
     *(stream->last ? &stream->last->next : &stream->first) = copy;
     stream->last = copy;
 }
@@ -355,7 +407,7 @@ CUresult cuDriverGetVersion(int *version) {
 }
 CUresult cuDeviceGetCount(int *count) {
     CALL(cuDeviceGetCount, 0)
-    TRY *count = 1;
+    TRY *count = atoi(setting("STUB_DEVICES", "1"));
     END
 }
 CUresult cuDeviceGet(int *device, int ordinal) {
@@ -383,9 +435,12 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 CUresult cuDevicePrimaryCtxRetain(struct Context **handle, int device) {
     CALL(cuDevicePrimaryCtxRetain, 0)
-    (void)device;
     TRY {
-        if (!context) context = calloc(1, sizeof *context);
+        struct Context *context = contexts[device];
+        if (!context) {
+            context = contexts[device] = calloc(1, sizeof *context);
+            context->device = device;
+        }
         context->retained++;
         *handle = context;
         if (context->dead) result = context->dead, context->retained--;
@@ -394,7 +449,7 @@ CUresult cuDevicePrimaryCtxRetain(struct Context **handle, int device) {
 }
 CUresult cuDevicePrimaryCtxRelease_v2(int device) {
     CALL(cuDevicePrimaryCtxRelease_v2, 0)
-    (void)device;
+    struct Context *context = contexts[device];
     if (!context) violation("a context that is not retained in", "cuDevicePrimaryCtxRelease");
     if (--context->retained == 0) {
         // What a context that has failed holds is gone with it.
@@ -405,9 +460,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(int device) {
                 violation("held in a context that is destroyed:", kinds[thing->kind]);
             removed(thing);
         }
-        used = 0;
         // Not freed: another may not get its address.
-        context = NULL;
+        contexts[device] = NULL;
     }
     END
 }
@@ -424,21 +478,21 @@ CUresult cuCtxGetCurrent(struct Context **handle) {
 CUresult cuCtxSetCurrent(struct Context *handle) {
     CALL(cuCtxSetCurrent, 0)
     TRY {
-        if (handle != context) violation("a context that is gone in", "cuCtxSetCurrent");
+        if (!is_live(handle)) violation("a context that is gone in", "cuCtxSetCurrent");
         current = handle;
     }
     END
 }
 CUresult cuCtxSynchronize(void) {
     CALL(cuCtxSynchronize, 1)
-    finish_all();
+    finish_all(current);
     END
 }
 CUresult cuMemGetInfo_v2(size_t *unused, size_t *total) {
     CALL(cuMemGetInfo, 1)
     TRY {
         *total = strtoull(setting("STUB_MEMORY", "1073741824"), NULL, 10);
-        *unused = *total - used;
+        *unused = *total - current->used;
     }
     END
 }
@@ -472,11 +526,11 @@ CUresult cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
 
 static CUresult allocate(CUdeviceptr *address, size_t size) {
     const size_t all = strtoull(setting("STUB_MEMORY", "1073741824"), NULL, 10);
-    if (used + size > all) finish_all(); // what is freed in the order of a stream
-    if (used + size > all) return NO_MEMORY;
+    if (current->used + size > all) finish_all(current); // what is freed in the order of a stream
+    if (current->used + size > all) return NO_MEMORY;
     char *memory = aligned_alloc(256, (size + 255) / 256 * 256);
-    memset(memory, 0xcd, size);
-    used += size;
+    if (!nanoseconds()) memset(memory, 0xcd, size);
+    current->used += size;
     add(MEMORY, memory, size);
     *address = (CUdeviceptr)memory;
     return OK;
@@ -497,8 +551,9 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, void *stream) {
 // What is given back is given back, whatever the call returns.
 CUresult cuMemFree_v2(CUdeviceptr address) {
     CALL(cuMemFree, 1)
-    finish_all();
     struct Thing *memory = holder(MEMORY, (void *)address, 1);
+    if (memory) finish_all(memory->context);
+    memory = holder(MEMORY, (void *)address, 1); // unless it was freed in the order of a stream
     if (!memory || memory->start != (char *)address) violation("no buffer is at the address in", "cuMemFree");
     release_memory(memory);
     END
@@ -625,15 +680,17 @@ CUresult cuEventDestroy_v2(void *event) {
 CUresult cuEventRecord(void *event, void *stream) {
     CALL(cuEventRecord, 1)
     TRY {
-        known(STREAM, stream, "cuEventRecord");
-        known(EVENT, event, "cuEventRecord")->size = calls;
+        struct Thing *thing = known(EVENT, event, "cuEventRecord");
+        thing->size = calls;
+        thing->until = known(STREAM, stream, "cuEventRecord")->context->until;
     }
     END
 }
 CUresult cuEventSynchronize(void *event) {
     CALL(cuEventSynchronize, 1)
-    known(EVENT, event, "cuEventSynchronize");
-    finish_all();
+    struct Thing *thing = known(EVENT, event, "cuEventSynchronize");
+    if (nanoseconds()) wait_until(thing->until);
+    else finish_all(thing->context);
     END
 }
 CUresult cuEventElapsedTime(float *ms, void *before, void *after) {
