@@ -133,6 +133,7 @@ fn unknown(word: &str) -> String {
     let why = match word {
         _ if word.starts_with('-') => "options go after their verb",
         "restore" => "the type of its result depends on the file",
+        "preview" | "combine" => "it works only on its own",
         _ if is_verb => "it does not produce images",
         _ if word.ends_with([',', ';', '|']) => {
             "+ separates two verbs, e.g. 'normalize + rotate 90'"
@@ -209,6 +210,7 @@ mod tests {
             ("+ normalize", "missing verb"),
             ("normalize + + rotate 90", "missing verb"),
             ("sum", "it does not produce images"),
+            ("preview", "it works only on its own"),
             ("rotate 90 + project mean", "must be the first step"),
             ("project mean + project max", "must be the first step"),
             ("project middle", "project"),
