@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds what users install, for TARGET, into FOLDER: a wheel, a Debian package, a tarball and a bill of materials.
 # The package and the tarball hold the program, and the wheel the Python module, which contains the same program (pyproject.toml). Both
-# run on every Linux with glibc 2.17 (2014) or later: zig links them with that version's symbols, and packaging/floor.sh checks the
+# run on every Linux with glibc 2.17 (2012) or later: zig links them with that version's symbols, and packaging/floor.sh checks the
 # result. Needs Rust with the target, Python 3.11, and PyPI for maturin, cargo-zigbuild and zig; dpkg-deb for the Debian package;
 # for aarch64 on another machine also qemu-user-static and libc6-arm64-cross. What is missing it installs where it can; status 77
 # where something cannot be had. `here` instead of a target takes the release build of this machine, which runs where glibc is as new as

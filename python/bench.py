@@ -79,7 +79,7 @@ CALLS = [
 def main():
     cv2.setNumThreads(2)
     gpuimg.set_threads(2)
-    print("| 2048 × 2048, 16 bits | beside | gpuimg (ms) | other (ms) | other ÷ gpuimg | NumPy's copy of an image ÷ gpuimg |")
+    print("| 2048 × 2048, 16 bits | compared with | gpuimg (ms) | other (ms) | other ÷ gpuimg | NumPy's copy of an image ÷ gpuimg |")
     print("|---|---|---|---|---|---|")
     for name, ours, other, theirs in PAIRS:
         ours(), theirs()

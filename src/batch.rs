@@ -109,8 +109,8 @@ pub(crate) fn convert(
     batch.convert(job, asked, |_, _| Ok(()))
 }
 
-/// Makes the results again that an earlier run has made, in a folder of their own. Nothing is printed; `each` is called on this
-/// thread with each outcome, as soon as it is ready.
+/// Makes the results of an earlier run again, in a separate folder. Nothing is printed; `each` is called on this thread with each
+/// outcome, as soon as it is ready.
 pub(crate) fn derive(
     ops: &[&dyn Operation],
     asked: &Conversion,

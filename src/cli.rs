@@ -158,7 +158,7 @@ pub(crate) enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Make RGB images of grey ones: a file for each channel, or channels in colours of their own
+    /// Combine grey images into RGB: one file for each channel, or each channel in its own colour
     #[command(
         after_help = examples::COMBINE,
         override_usage = "gpuimg combine [OPTIONS] RED GREEN BLUE [ALPHA] OUTPUT\n       gpuimg combine [OPTIONS] --colours C1=COLOUR,... INPUT... OUTPUT"
@@ -241,10 +241,10 @@ pub(crate) enum Verb {
         #[command(flatten)]
         image: Merged,
     },
-    /// Derive the outputs of a report again, and compare them with those that are there
+    /// Recompute the outputs of a report, and compare them with the existing files
     #[command(after_help = examples::PROVE)]
     Prove {
-        /// Files written by --report; paths in them count from the current folder
+        /// Files written by --report; paths in them are relative to the current folder
         #[arg(required = true, value_name = "REPORT")]
         reports: Vec<PathBuf>,
         /// How the outputs are derived.
@@ -273,7 +273,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Measure the kernels of the papers and of gpuimg on this machine, next to the published figures
+    /// Measure the kernels of gpuimg, and of the articles that they are based on, next to the published figures
     #[command(after_help = examples::BENCH)]
     Bench {
         /// The tables to run, and the form of the report.

@@ -75,13 +75,14 @@ impl BatchOptions {
         self
     }
 
-    /// Of folders, only files that match this pattern (the path below the folder, or the name); with several calls, any of them.
+    /// In folders, processes only files that match this pattern (the path below the folder, or the name). After several calls, a
+    /// file must match one of the patterns.
     pub fn include(mut self, glob: &str) -> BatchOptions {
         self.options.selection.include.push(glob.into());
         self
     }
 
-    /// Of folders, no files and folders that match this pattern.
+    /// In folders, skips files and folders that match this pattern.
     pub fn exclude(mut self, glob: &str) -> BatchOptions {
         self.options.selection.exclude.push(glob.into());
         self
@@ -167,8 +168,8 @@ struct Stopped;
 /// `output` is a folder, created if missing, which keeps the structure of input folders; for one input file it may be a file. The
 /// names, the journal for [`resume`](BatchOptions::resume), and the bytes are those of the command line.
 ///
-/// `on_file` is called on this thread with each file as soon as it is finished. If it breaks, it is not called again: the files in
-/// progress are finished, and are among the results, and the others are left.
+/// `on_file` is called on this thread with each file as soon as it is finished. If it returns `Break`, it is not called again: the
+/// files in progress are finished and are among the results, and the others are not processed.
 ///
 /// ```
 /// use gpuimg::{Device, Operations, batch};

@@ -49,9 +49,9 @@ pub const CALIBRATE: &str = "Examples:\n\
 
 pub const PROVE: &str = "Examples:\n\
 \x20 gpuimg prove r.jsonl                            status 0 if every output is proven\n\
-\x20 gpuimg prove r.jsonl --device cpu -v            on the CPU, with a line an output\n\
+\x20 gpuimg prove r.jsonl --device cpu -v            on the CPU, with a line for each output\n\
 Outputs of this version are compared by their bytes, those of others by their\n\
-samples. Nothing is written but in a temporary folder (TMPDIR).";
+samples. Files are written only to a temporary folder (TMPDIR).";
 
 pub const VERIFY: &str = "Examples:\n\
 \x20 gpuimg verify a.png b.tif                       status 0 if equal, 1 if not\n\

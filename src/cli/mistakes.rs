@@ -75,7 +75,7 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
     ),
     (
         &["flat-dark", "darkflat", "dark-flat"],
-        "use --bias, or subtract it from the flat field before",
+        "use --bias, or subtract the flat field's own dark frame from it first",
     ),
     (
         &["recursive", "r", "R"],
@@ -229,7 +229,7 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["mip", "max", "maximum", "zproject", "z-project"],
-        "gpuimg project max IN... OUT takes the brightest of all images or pages",
+        "gpuimg project max IN... OUT computes the maximum of all images or pages",
     ),
     (
         &["average", "mean", "avg"],
@@ -246,7 +246,7 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["split", "unstack"],
-        "gpuimg convert IN.tif OUT/ --split writes a file a page",
+        "gpuimg convert IN.tif OUT/ --split writes each page to its own file",
     ),
     (
         &["copy", "cp", "export", "save", "transcode"],

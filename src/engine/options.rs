@@ -69,7 +69,7 @@ pub struct DeviceOption {
 #[derive(Args)]
 #[group(skip)]
 struct DeviceArg {
-    /// Device to use: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
+    /// Device to use: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G limits the GPU memory that gpuimg uses
     #[arg(
         id = "device",
         long = "device",

@@ -18,13 +18,13 @@ pub struct Foreign {
     marks: &'static [(usize, &'static [u8])],
 }
 
-const EIGHT_BITS: &str = "convert it to PNG or TIFF first (magick in out.png); most hold 8 bits";
+const EIGHT_BITS: &str = "convert it to PNG or TIFF first (magick in out.png)";
 const MICROSCOPE: &str =
     "save it as TIFF first, with Fiji's Bio-Formats or bfconvert in out.ome.tif";
 const VOLUME: &str = "save its slices as a TIFF stack first, with Fiji or ITK-SNAP";
 const NUMBERS: &str = "save it as 16-bit TIFF first, with tifffile.imwrite in Python";
 const UNPACK: &str = "unpack it first";
-const NO_IMAGE: &str = "open it, to see what it says";
+const NO_IMAGE: &str = "open it in a text editor: it may be an error message instead of an image";
 
 const fn foreign(
     name: &'static str,

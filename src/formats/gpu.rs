@@ -1,4 +1,5 @@
-//! Decodes and encodes on a GPU: PNGs of any origin, and TIFFs of deflate or LZW strips or tiles.
+//! Decodes on a GPU: PNGs of any origin, TIFFs with deflate or LZW strips or tiles, and Zarr arrays with zlib or gzip chunks.
+//! Encodes PNGs on a GPU.
 
 pub mod decode;
 pub(crate) mod inflate;

@@ -1,5 +1,5 @@
-//! Convert: changes nothing, or takes one channel of each pixel. The output has the samples and the metadata of the input, in another format, with another
-//! compression, or as `--depth`, `--fit` and `--auto-orient` change them.
+//! Convert: changes nothing, or takes one channel of each pixel. The output has the samples and the metadata of the input, in
+//! another format, with another compression, or as `--depth`, `--fit` and `--auto-orient` change them.
 
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, Properties, SampleTypes, Statistics, Verb,

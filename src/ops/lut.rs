@@ -184,8 +184,8 @@ impl Colours {
 impl Verb for Lut {
     const NAME: &'static str = "lut";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg lut viridis in.tif out.png              of all values of the type\n\
-\x20 gpuimg run 'normalize + lut fire' in/ out/     of the values of each image\n\
+\x20 gpuimg lut viridis in.tif out.png              colours for the full range of the type\n\
+\x20 gpuimg run 'normalize + lut fire' in/ out/     colours for the range of each image\n\
 \x20 gpuimg run 'normalize --range 0:4000 + lut ironbow' in.tif out.png";
 
     fn operation(self) -> Box<dyn Operation> {

@@ -1,6 +1,5 @@
-//! Keeps the journal of a watch short: lines of outputs that are gone, and of files that were made
-//! again since, are dropped. A run that writes to a journal holds a shared lock on it, and only who is
-//! alone with it may replace it.
+//! Keeps the journal of a watch short: drops lines about outputs that are gone, and about outputs that were made again later. A
+//! run that writes to a journal holds a shared lock on it. It may replace the journal only if no other run holds the lock.
 
 use super::history::lines;
 use super::line::Line;
@@ -46,8 +45,8 @@ impl Journal {
         self.compact();
     }
 
-    /// Drops lines that say nothing any more, if there may be many. What fails is tried again later:
-    /// the journal is as good without.
+    /// Drops outdated lines, if there may be many. A failure is not an error, because the journal works with these lines, too.
+    /// It is tried again later.
     pub fn compact_if_long(&self) {
         let long = {
             let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What does not go with a watch.
+//! Checks that inputs, outputs and options can be combined with `--watch`.
 
 use crate::batch::folder::is_below;
 use crate::batch::options::Options;

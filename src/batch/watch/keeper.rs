@@ -24,8 +24,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// The longest time between two checks of the clock.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long a name that appeared waits for somebody to open it: if nobody does, it is a link to a file
-/// that is whole (`ln`, or a file that was written without a name).
+/// How long the watch waits for a process to open a new file. If none does, its name is a link to a complete file (`ln`, or a file
+/// that was written without a name).
 const LINKED: Duration = Duration::from_millis(100);
 
 /// The longest time until folders that could not be read or watched are tried again.
@@ -317,8 +317,7 @@ impl Keeper<'_> {
         self.admission.roots.iter().enumerate().map(id).collect()
     }
 
-    /// Notices roots that are gone, or that another folder has taken the place of: no event would
-    /// tell.
+    /// Detects watched folders that are gone, or that another folder has replaced: no event reports that.
     fn look_at_roots(&mut self, sight: &mut Sight) {
         let now = self.ids(&sight.roots);
         for (index, root) in self.admission.roots.iter().enumerate() {

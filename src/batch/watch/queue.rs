@@ -1,5 +1,5 @@
-//! The files that have come to watched folders and are not done: which are whole, which wait for a
-//! worker, which are in progress, and which are known already.
+//! The files of watched folders: those that may still grow, those that wait for a worker, those in progress, and those that are
+//! known to be done or to have failed.
 //!
 //! Every state is a set of paths, so what is held is bounded by the files in the folders: about 200
 //! bytes for each that waits, and 16 for each that is known.
@@ -112,8 +112,8 @@ impl Arrivals {
         self.state().known.has(path, state_of(identity))
     }
 
-    /// Has a file that could not be inspected wait: it may be possible soon. `report` is printed if it
-    /// is not; a file that this was said of waits no more.
+    /// Lets a file that could not be inspected wait, because that may be possible soon. If it is not, `report` is printed. A file
+    /// for which that was printed does not wait again.
     pub fn unseen(&self, path: &Path, report: &str, came: Option<SystemTime>) {
         let mut state = self.state();
         let is_active = state.active.contains_key(path);

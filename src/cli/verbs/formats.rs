@@ -92,9 +92,9 @@ fn table() -> String {
         text += line.trim_end();
         text.push('\n');
     }
-    text += "\nsigned: integers with a sign too. float: floating point of 32 bits. lossy: samples come back only nearly as they were written.\n\
+    text += "\nsigned: signed integers, too. float: 32-bit floating point, in most formats also 64-bit. lossy: writing changes samples slightly.\n\
             Samples without a header are read with --raw and written with --format raw (.raw), of any type.\n\
-            The contract (docs/CONTRACT.md) says what becomes of each case.\n";
+            The contract (docs/CONTRACT.md) describes every special case.\n";
     if cfg!(feature = "remote") {
         text += "Zarr stores may be on a server: https:// and http:// are read, s3://bucket/key.zarr is read and written.\n";
     }

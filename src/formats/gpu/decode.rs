@@ -1,6 +1,6 @@
-//! Decodes a page on a GPU: a PNG of any origin, or a TIFF of deflate strips or tiles. The compressed data are uploaded, and
-//! the samples stay in device memory. The kernels are those of `inflate`, and kernels/png_crc.cu, png_rows.cu,
-//! png_unfilter.cu and tiff_rows.cu.
+//! Decodes a page on a GPU: a PNG of any origin, a TIFF with deflate or LZW strips or tiles, or a Zarr array with zlib or gzip
+//! chunks. The compressed data are uploaded, and the samples stay in device memory. The kernels are those of `inflate` and
+//! `lzw`, and kernels/png_crc.cu, png_rows.cu, png_unfilter.cu and tiff_rows.cu.
 //!
 //! The GPU's decoder checks everything that the CPU's decoder checks: the chunks of a PNG while the file is read
 //! (`formats/png/decode/packed.rs`), their CRCs on the GPU, and the streams in `inflate`. Faults of the file are left to the

@@ -44,7 +44,7 @@ pub enum Compression {
     /// Zstandard: small and fast, and every reader of Zarr v3 has it
     #[default]
     Zstd,
-    /// Zstandard after the bytes of samples are sorted by their place: smaller, for readers that have Blosc
+    /// Zstandard after a byte shuffle: smaller, for readers that support Blosc
     Blosc,
 }
 

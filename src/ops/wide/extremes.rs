@@ -45,8 +45,8 @@ fn collapses(depth: Depth, clipped: Option<MinMax<u64>>) -> bool {
     clipped.is_some_and(|range| is_flat(values, range))
 }
 
-/// The range between percentiles, or the `whole` one from the smallest to the largest sample where the
-/// percentiles are one value and those are not; then with the percentiles and these extremes.
+/// The range between percentiles. If both percentiles are the same value, although the samples are not all equal, it is the
+/// `whole` range from the smallest to the largest sample, and the second result has the percentile and this range.
 fn uncollapsed(
     depth: Depth,
     clipped: Option<MinMax<u64>>,

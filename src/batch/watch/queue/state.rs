@@ -1,4 +1,4 @@
-//! The state after the queue of a watch: the sets of paths that wait for something.
+//! The state of the queue of a watch: the sets of paths that wait for something.
 
 use crate::batch::item::Item;
 use crate::os::Identity;
