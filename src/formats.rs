@@ -45,6 +45,7 @@ mod pyramid;
 mod raster;
 pub(crate) mod raw;
 mod reader;
+mod single;
 pub mod tiff;
 mod volume;
 mod writer;

@@ -220,3 +220,51 @@ fn nothing_is_read_for_a_reader_that_has_gone() {
         run.stderr
     );
 }
+
+/// PNM after PNM was refused, but of streams with PNGs every frame but the first was lost without a word.
+#[test]
+fn the_frames_after_a_png_were_lost() {
+    let place = folder(&[]);
+    let grey = pgm(2, &[0, 5, 10, 5]);
+    let args = ["rotate", "180", "-", "-", "--format", "png"];
+    let (_, png) = piped(place.path(), &grey, &args);
+    let pam = b"P7\nWIDTH 2\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nENDHDR\n\x07\x08".to_vec();
+    for frames in [
+        [&png, &png],
+        [&png, &grey],
+        [&grey, &png],
+        [&pam, &png],
+        [&png, &pam],
+    ] {
+        let stream = frames.map(|frame| frame.as_slice()).concat();
+        for args in [
+            &["convert", "-", "o.tif"][..],
+            &["convert", "-", "-", "--format", "npy"],
+            &["sum", "-"],
+            &["info", "-"],
+            &["info", "-", "--range"],
+            &["histogram", "-", "-o", "o.hist"],
+            &["normalize", "-", "out/", "--format", "png"],
+            &["rotate", "90", "-", "o.zarr"],
+        ] {
+            let (run, stdout) = piped(place.path(), &stream, args);
+            let told = "it holds several images (gpuimg normalize - - --format p";
+            assert!(
+                run.code == 1 && run.stderr.contains(told) && stdout.is_empty(),
+                "{args:?}: {} {}",
+                run.code,
+                run.stderr
+            );
+        }
+        // Other bytes may follow a PNG.
+        let (run, _) = piped(place.path(), &[&png[..], b"P\0"].concat(), &["sum", "-"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+    let images = listing(place.path());
+    assert!(images.iter().all(|name| name == "out"), "{images:?}");
+    assert!(
+        listing(&place.path().join("out"))
+            .iter()
+            .all(|name| name.starts_with('.'))
+    );
+}

@@ -3,9 +3,10 @@
 //! Samples keep their values, as those of PNM; the maxval is kept in the metadata.
 
 use super::format::{Capabilities, Decoder, Field, Format};
-use super::pnm::{check_single, depth_of, layout, maxval_of};
+use super::pnm::{depth_of, layout, maxval_of};
 use super::raster::{Form, RasterDecoder, RasterEncoder};
 use super::raw::Order;
+use super::single::check_single;
 use crate::image::Shape;
 use crate::image::metadata::Metadata;
 use crate::os::Source;
@@ -33,7 +34,7 @@ pub static FORMAT: Format = Format {
 fn decoder(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
     let (shape, maxval, start) = header(source)?;
     let layout = layout(shape, maxval, start);
-    check_single(source, layout.end()?)?;
+    check_single(source, layout.end()?, "pgm")?;
     Ok(Box::new(RasterDecoder::new(source, layout, damaged)?))
 }
 

@@ -12,6 +12,7 @@ pub(super) use header::Header;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::raster::{Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
+use super::single::check_single;
 use crate::formats::error_policy::ErrorPolicy;
 use crate::image::metadata::Metadata;
 use crate::image::{Depth, Image, Shape};
@@ -84,7 +85,7 @@ fn open(source: &Source, damaged: bool) -> Result<Box<dyn Decoder + '_>> {
         b'4' => Text::PackedBits,
         _ => {
             let layout = layout(shape, maxval, header.next);
-            check_single(source, layout.end()?)?;
+            check_single(source, layout.end()?, "pgm")?;
             return Ok(Box::new(RasterDecoder::new(source, layout, damaged)?));
         }
     };
@@ -114,21 +115,6 @@ pub(super) fn layout(shape: Shape, maxval: u16, start: u64) -> Layout {
     let mut layout = Layout::new(shape, start);
     layout.metadata.maxval = Some(maxval).filter(|&maxval| maxval != shape.depth.full());
     layout
-}
-
-/// Refuses a file with another image at `end`.
-///
-/// # Errors
-/// Such a file.
-pub(super) fn check_single(source: &Source, end: u64) -> Result<()> {
-    let mut after = [0; 2];
-    ensure!(
-        end > source.len()
-            || source.read_up_to(&mut after, end)? < 2
-            || !matches!(after, [b'P', b'1'..=b'7']),
-        "it holds several images (gpuimg normalize - - --format pgm processes such a stream frame by frame)"
-    );
-    Ok(())
 }
 
 /// Decodes a PNM file.

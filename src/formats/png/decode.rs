@@ -20,6 +20,7 @@ use crate::formats::Decoder;
 use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::format::{PageSurvey, RowSink};
 use crate::formats::packed::{Packed, Unsuited};
+use crate::formats::single::check_single;
 use crate::image::metadata::{self, Diagnostics, Metadata};
 use crate::image::{Image, Shape};
 use crate::os::Source;
@@ -101,11 +102,17 @@ impl Decoder for PngDecoder<'_> {
         }
         let mut chunks = ChunkReader::new(self.source);
         let after = chunks.after_image_data(self.known_image_data());
-        let after = after.unwrap_or_else(|error| {
-            let note = format!("the chunks after the image data cannot be read: {error:#}");
-            diagnostics.notes.push(note);
-            Vec::new()
-        });
+        let after = match after {
+            Ok((chunks, end)) => {
+                check_single(self.source, end, "png")?;
+                chunks
+            }
+            Err(error) => {
+                let note = format!("the chunks after the image data cannot be read: {error:#}");
+                diagnostics.notes.push(note);
+                Vec::new()
+            }
+        };
         let before = self.prelude.others.iter().map(|chunk| (chunk, false));
         let all = before.chain(after.iter().map(|chunk| (chunk, true)));
         // The frames of an animation are ancillary chunks, too, and large.

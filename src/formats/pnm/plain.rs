@@ -4,6 +4,7 @@
 use super::header::is_space;
 use crate::formats::error_policy::ErrorPolicy;
 use crate::formats::format::Decoder;
+use crate::formats::single::check_single;
 use crate::image::metadata::{Diagnostics, Metadata};
 use crate::image::{Image, Samples, Shape};
 use crate::os::Source;
@@ -51,7 +52,7 @@ impl<'a> PlainDecoder<'a> {
         let (end, len) = (start.saturating_add(least), source.len());
         ensure!(damaged || end <= len, "truncated at byte {len} of {end}");
         if text == Text::PackedBits {
-            super::check_single(source, end)?;
+            check_single(source, end, "pgm")?;
         }
         Ok(PlainDecoder {
             source,

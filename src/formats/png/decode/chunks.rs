@@ -1,6 +1,7 @@
 //! The PNG container: signature, chunks and their CRCs (PNG specification, third edition, section 5).
 //! The file is read through one reused buffer, so that memory does not grow with the file.
 
+use crate::formats::single::check_single;
 use crate::os::Source;
 use anyhow::{Result, ensure};
 use crc32fast::Hasher;
@@ -186,9 +187,9 @@ impl<'a> ChunkReader<'a> {
         Ok(data)
     }
 
-    /// The chunks after the image data, without IEND. The image data start at offset `start`. Of every chunk
-    /// only the header is read.
-    pub fn after_image_data(&self, start: u64) -> Result<Vec<Chunk>> {
+    /// The chunks after the image data, without IEND, and the offset of the end of the file's image. The image data start at offset
+    /// `start`. Of every chunk only the header is read.
+    pub fn after_image_data(&self, start: u64) -> Result<(Vec<Chunk>, u64)> {
         let (mut chunks, mut at) = (Vec::new(), start);
         loop {
             let mut head = [0; 8];
@@ -202,14 +203,14 @@ impl<'a> ChunkReader<'a> {
             };
             at = chunk.end();
             match &kind {
-                b"IEND" => return Ok(chunks),
+                b"IEND" => return Ok((chunks, at)),
                 b"IDAT" => {}
                 _ => chunks.push(chunk),
             }
         }
     }
 
-    /// Checks all chunks from `start` to the end of the file. A text with a wrong CRC is not an error here:
+    /// Checks all chunks from `start` to the end of the file, which must not hold another image. A text with a wrong CRC is not an error here:
     /// `metadata` warns about it.
     pub fn finish(&mut self, start: u64) -> Result<()> {
         let mut chunk = self.at(start)?;
@@ -217,7 +218,7 @@ impl<'a> ChunkReader<'a> {
             if is_critical(&chunk.kind) {
                 self.read_checked(&chunk, |_| ())?;
                 ensure!(&chunk.kind == b"IEND", "{chunk} is out of place");
-                return Ok(());
+                return check_single(self.window.source, chunk.end(), "png");
             }
             self.is_sound(&chunk)?;
             chunk = self.at(chunk.end())?;
