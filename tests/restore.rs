@@ -4,7 +4,7 @@
 use crate::support::contract::{chunk_of, grey, made, outcome, refused, words};
 use crate::support::formats::{format, read, read_pages, written};
 use crate::support::png::chunk;
-use crate::support::{Numbers, folder, key, run};
+use crate::support::{Kind, Numbers, folder, image, key, run};
 use gpuimg::internals::image::metadata::{Metadata, Stretch};
 use gpuimg::internals::image::{Depth, Image, Samples, Shape};
 use gpuimg::internals::ops::restore::Restore;
@@ -597,4 +597,39 @@ fn all_cores_give_what_the_definition_says() {
         }
     }
     assert!(cases > 40, "{cases}");
+}
+
+/// The ranges are those of all channels, and `restore` took the first for that of alpha.
+#[test]
+fn a_channel_taken_after_normalize_kept_the_ranges_of_all() {
+    let place = folder(&[]);
+    let root = place.path();
+    let grey_alpha = image(4, 3, 2, Depth::Sixteen, Kind::Noise);
+    let file = written(format("npy"), &[grey_alpha], &Metadata::default()).expect("a file");
+    fs::write(root.join("in.npy"), file).expect("written");
+    for (channel, output) in [("1", "a.png"), ("2", "b.tif")] {
+        let verbs = format!("normalize --undo + convert --channel {channel}");
+        let chain = run(root, &["run", &verbs, "in.npy", output], &[]);
+        assert_eq!(chain.code, 0, "{}", chain.stderr);
+        let restored = run(root, &["restore", output, "back.npy"], &[]);
+        let told = "it stores no original range";
+        assert!(
+            restored.code == 1 && restored.stderr.contains(told),
+            "{}",
+            restored.stderr
+        );
+    }
+    // A single channel is that of the ranges.
+    fs::write(root.join("one.pgm"), b"P5\n3 1\n255\n\x05\x07\x09").expect("written");
+    let verbs = "normalize --undo + convert --channel 1";
+    assert_eq!(
+        run(root, &["run", verbs, "one.pgm", "one.png"], &[]).code,
+        0
+    );
+    assert_eq!(run(root, &["restore", "one.png", "back.pgm"], &[]).code, 0);
+    assert!(
+        fs::read(root.join("back.pgm"))
+            .expect("a file")
+            .ends_with(b"\x05\x07\x09")
+    );
 }

@@ -75,14 +75,18 @@ impl Plan<'_> {
         metadata
     }
 
-    /// The scaling that the output records: `stretch`, if no later step changed values.
+    /// The scaling that the output records: `stretch`, if no later step changed values or took a channel.
     ///
     /// # Errors
     /// A change after the scaling that `restore` could not undo.
     pub fn recorded_stretch(&self, stretch: Option<Stretch>) -> Result<Option<Stretch>> {
         let mut changes = self.steps.iter().rev();
         let last = changes.find(|step| !step.op.properties().effect.keeps_values());
-        let is_last = last.is_some_and(|step| step.op.properties().effect == Effect::Values);
+        // The ranges are those of the channels that were scaled.
+        let is_last = last.is_some_and(|step| {
+            let channels = step.op.output_channels(step.types.channels);
+            step.op.properties().effect == Effect::Values && channels == self.result_shape.channels
+        });
         let Some(mut stretch) = stretch.filter(|_| is_last) else {
             return Ok(None);
         };
