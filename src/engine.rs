@@ -589,7 +589,8 @@ fn check_page(
         messages.cannot(verb)
     })?;
     if let Some(output) = output {
-        let fits = output.check_fit(&shape, chain::output_depth(ops, shape.depth));
+        let result = chain::result(ops, shape);
+        let fits = output.check_fit(&result, result.depth);
         fits.with_context(|| messages.cannot_process())?;
     }
     Ok(())

@@ -1,13 +1,14 @@
 //! Several verbs in one pass. The law is one: the bytes of every output are those of the verbs one after
 //! the other, through files that lose nothing.
 
+use crate::support::formats::{format, written};
 use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Numbers, folder, gpu, image, listing, run, samples};
 use gpuimg::internals::engine::{Destination, Resources, RunRecord, process_file};
 use gpuimg::internals::formats::{Options, Pages, Reading};
 use gpuimg::internals::gpu::{Choice, Devices};
-use gpuimg::internals::image::metadata::Metadata;
+use gpuimg::internals::image::metadata::{Alpha, Metadata};
 use gpuimg::internals::image::{Depth, Image, Shape};
 use gpuimg::internals::ops::calibrate::{Calibrate, Frame};
 use gpuimg::internals::ops::normalize::Normalize;
@@ -714,4 +715,56 @@ fn a_png_that_a_gpu_decodes_goes_through_all_verbs_there() {
         let read = |name: &str| fs::read(place.path().join(name)).unwrap();
         assert!(read("cpu.png") == read("gpu.png"), "{channels}, {depth:?}");
     }
+}
+
+/// Steps were checked with the channels and the size of the input, not with those that the step gets.
+#[test]
+fn chains_that_work_one_by_one_were_refused() {
+    let place = folder(&[]);
+    let root = place.path();
+    let unspecified = Metadata {
+        alpha: Alpha::Unspecified,
+        ..Metadata::default()
+    };
+    let bytes = |depth, channels, metadata: &Metadata| {
+        let image = image(9, 12, channels, depth, Kind::Noise);
+        written(format("tiff"), &[image], metadata).expect("a file")
+    };
+    let extra = bytes(Depth::ThirtyTwo, 2, &unspecified);
+    fs::write(root.join("extra.tif"), extra).expect("written");
+    let wide = bytes(Depth::ThirtyTwo, 1, &Metadata::default());
+    fs::write(root.join("wide.tif"), wide).expect("written");
+    for (input, steps, last) in [
+        ("extra.tif", ["convert --channel 1", "normalize"], &[][..]),
+        (
+            "extra.tif",
+            ["convert --channel 2", "normalize --clip 1:99"],
+            &[],
+        ),
+        ("wide.tif", ["crop 0,0,4x4", "rotate 90"], &["--fit", "8"]),
+    ] {
+        let chain = steps.join(" + ");
+        let verbs = [&["run", &chain, input, "chain.tif", "-f"], last].concat();
+        let done = run(root, &verbs, &[]);
+        assert_eq!((done.code, &*done.stderr), (0, ""), "{chain}");
+        let (first, second) = (steps[0].split(' '), steps[1].split(' '));
+        let first: Vec<&str> = first.chain([input, "step.tif", "-f"]).collect();
+        let second: Vec<&str> = second.chain(["step.tif", "one.tif", "-f"]).collect();
+        assert_eq!(run(root, &first, &[]).code, 0);
+        let done = run(root, &[&second[..], last].concat(), &[]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let read = |name: &str| fs::read(root.join(name)).expect("a file");
+        assert!(read("chain.tif") == read("one.tif"), "{chain}");
+    }
+    // What is still there is still refused.
+    let done = run(
+        root,
+        &["run", "flip h + normalize", "extra.tif", "o.tif"],
+        &[],
+    );
+    assert!(
+        done.code == 1 && done.stderr.contains("unspecified meaning"),
+        "{}",
+        done.stderr
+    );
 }

@@ -512,6 +512,18 @@ fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
         }
 }
 
+/// The operations before the first one that takes some channels and leaves the others out: later ones do not have all channels of the
+/// file.
+fn before_single_channel<'a, 'o>(
+    ops: &'a [&'o dyn Operation],
+    channels: usize,
+) -> &'a [&'o dyn Operation] {
+    let takes = |op: &&dyn Operation| {
+        op.properties().effect.keeps_values() && op.output_channels(channels) != channels
+    };
+    &ops[..ops.iter().position(takes).unwrap_or(ops.len())]
+}
+
 /// Checks the operations against the meaning of the channels. Returns a warning if the result may be unexpected.
 ///
 /// # Errors
@@ -521,6 +533,8 @@ fn check_extra_channel(
     metadata: &Metadata,
     shape: &Shape,
 ) -> Result<Option<String>> {
+    let all = ops;
+    let ops = before_single_channel(ops, shape.channels);
     ensure!(
         chain::output_depth(ops, shape.depth) == shape.depth
             || metadata.alpha != Alpha::Unspecified,
@@ -534,7 +548,7 @@ fn check_extra_channel(
         "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
     );
     ensure!(
-        !metadata.white_is_zero || chain::output_channels(ops, shape.channels) == shape.channels,
+        !metadata.white_is_zero || chain::output_channels(all, shape.channels) == shape.channels,
         "0 is white in it, but black in RGB: make an image where 0 is black first"
     );
     let warning = match metadata.alpha {
