@@ -2,7 +2,7 @@
 
 use crate::support::contract::text;
 use crate::support::formats::{format, formats_of_files, read, small_files, written};
-use crate::support::{Kind, Numbers, folder, image, run, tiff};
+use crate::support::{Kind, Numbers, axes, folder, image, run, tiff};
 use gpuimg::internals::formats::Reader;
 use gpuimg::internals::formats::Reading;
 use gpuimg::internals::image::metadata::{Chunk, Metadata, Own, Value};
@@ -727,5 +727,44 @@ fn tifffile_read_other_samples_of_small_pages() {
         assert_eq!((done.code, &*done.stderr), (0, ""));
         let file = fs::read(root.path().join("out.tif")).expect("a file");
         assert_eq!(text(&file, 270).as_deref(), kept, "{input} {more}");
+    }
+}
+
+/// tifffile takes the pages of an ImageJ stack from the samples of the first one on, if all fit before the second directory: the
+/// bytes that align it were read as the other pages.
+#[test]
+fn tifffile_read_other_samples_of_small_imagej_stacks() {
+    let place = folder(&[("in.tif", &axes::file(12, axes::HYPERSTACK))]);
+    for (region, options, pages, bytes, has_description) in [
+        ("1,0,1x1", &[][..], 12, 2, true),
+        ("0,0,1x2", &["--depth", "8"], 12, 2, true),
+        ("0,0,3x1", &["--axes", "Z=1,T=1"], 2, 6, true),
+        // No directory may begin at an odd offset.
+        (
+            "1,0,1x1",
+            &["--depth", "8", "--axes", "Z=1,T=1"],
+            2,
+            1,
+            false,
+        ),
+    ] {
+        let args = [&["crop", region, "in.tif", "out.tif", "-f"], options].concat();
+        let done = run(place.path(), &args, &[]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let file = fs::read(place.path().join("out.tif")).expect("a file");
+        let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("4 bytes"));
+        let directory = word(4) as usize;
+        let entries = usize::from(u16::from_le_bytes([file[directory], file[directory + 1]]));
+        let next = word(directory + 2 + 12 * entries);
+        let samples = (0..entries).map(|i| directory + 2 + 12 * i);
+        let samples = samples.filter(|&at| file[at..at + 2] == 273u16.to_le_bytes());
+        let samples = samples.map(|at| word(at + 8)).next().expect("StripOffsets");
+        let description = text(&file, 270);
+        assert_eq!(description.is_some(), has_description, "{args:?}");
+        assert!(
+            !has_description || samples + pages * bytes > next,
+            "{args:?}"
+        );
+        assert!(next % 2 == 0, "{args:?}");
     }
 }

@@ -45,8 +45,11 @@ impl Encoder for TiffEncoder<'_> {
         if self.end == 0 {
             self.begin_file(metadata)?;
         }
-        let at = self.end.next_multiple_of(16);
-        let at = if self.end <= 16 { self.end } else { at };
+        let at = if self.end <= 16 {
+            self.end
+        } else {
+            next_directory(self.end, shape)
+        };
         let layout = StripLayout::new(shape);
         let mut coding = BlockCoding::new(shape, self.compression, self.order, metadata.signed);
         coding.choose_effort(trial)?;
@@ -202,16 +205,21 @@ impl<'a> TiffEncoder<'a> {
         if self.big { 8 } else { 4 }
     }
 
-    /// Whether a description by tifffile would make it read other samples than those of the pages. If the uncompressed samples
-    /// of all pages are fewer bytes than lie between the first two directories, tifffile expects all of them there.
+    /// Whether the description would make tifffile read other samples than those of the pages. tifffile expects the uncompressed
+    /// samples of all pages after those of the first one, if they are fewer bytes than lie between the first two directories (its own
+    /// description) or fit before the second directory (ImageJ's).
     fn misplaces_pages(&self, open: &Open) -> bool {
-        let samples = axes::description(&open.fields).and_then(description::shaped_samples);
-        samples.is_some_and(|samples| {
-            let page = open.shape.bytes() as u64;
-            let all = samples.saturating_mul(open.shape.depth.bytes() as u64);
-            let next_directory = (self.end + page).next_multiple_of(16);
-            self.compression == Compression::None && all > page && all < next_directory - open.at
-        })
+        let page = open.shape.bytes() as u64;
+        let next = next_directory(self.end + page, &open.shape);
+        let is_before_next = |text: &str| {
+            let images = description::images(text).map(|images| page.saturating_mul(images as u64));
+            let samples = description::shaped_samples(text);
+            let shaped = samples.map(|all| all.saturating_mul(open.shape.depth.bytes() as u64));
+            images.is_some_and(|all| all > page && self.end.saturating_add(all) <= next)
+                || shaped.is_some_and(|all| all > page && all < next - open.at)
+        };
+        self.compression == Compression::None
+            && axes::description(&open.fields).is_some_and(is_before_next)
     }
 
     /// The directory of a page.
@@ -239,6 +247,12 @@ impl<'a> TiffEncoder<'a> {
         directory.bytes.resize((end - at) as usize, 0);
         directory
     }
+}
+
+/// The offset of the directory of a page after samples that end at `end`. It is aligned to 16 bytes, or only to a word (TIFF 6.0,
+/// section 2) if a page is smaller: tifffile would read the bytes between as another page of an ImageJ stack.
+fn next_directory(end: u64, page: &Shape) -> u64 {
+    end.next_multiple_of(if page.bytes() < 16 { 2 } else { 16 })
 }
 
 /// Refuses a page whose sides no directory can state.
