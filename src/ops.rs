@@ -167,6 +167,8 @@ pub struct Properties {
     /// Whether each channel has its own statistic; a channel can also be a page on the channel axis of a
     /// stack.
     pub per_channel: bool,
+    /// Whether it has a range that was measured on a set of images, of whose channels those that are pages are counted together.
+    pub has_range_of_set: bool,
     /// Whether its result depends on the position of an image among all that are processed.
     pub needs_position: bool,
     /// Whether it yields numbers, and merging those of many small blocks is cheap: then the whole image need not be in
@@ -186,6 +188,7 @@ impl Properties {
             statistic: Statistic::None,
             scope: Scope::Page,
             per_channel: false,
+            has_range_of_set: false,
             needs_position: false,
             merges_cheaply: false,
         }

@@ -509,3 +509,77 @@ fn a_stack_in_the_folder_of_its_inputs_was_stacked_the_next_time() {
     assert!(second.stderr.contains(sentence), "{}", second.stderr);
     assert!(all() == before);
 }
+
+/// Pages that are no part of the axes, such as all but the first and the last, had one range for all channels.
+#[test]
+fn channels_of_scattered_pages_shared_a_range() {
+    let images = images();
+    for description in [HYPERSTACK, OME] {
+        let args = ["normalize", "--per-channel", "--pages", "2-11", "-q"];
+        let found = pages(&made("in.tif", &file(12, description), &args, "out.tif"));
+        assert_eq!(found.len(), 10);
+        for (page, number) in found.iter().zip(1..) {
+            let same = (1..11).filter(|other| other % 2 == number % 2);
+            let all: Vec<u16> = same.flat_map(|other| words(&images[other])).collect();
+            let expected = stretched(&words(&images[number]), range(&all), 65535);
+            assert_eq!(page.1, expected, "{number}");
+        }
+    }
+}
+
+/// The range of a set has no channels that are pages: with `--per-channel` they shared one without a word.
+#[test]
+fn channels_that_are_pages_shared_the_range_of_a_set() {
+    let place = folder(&[
+        ("in/a.tif", &file(12, HYPERSTACK)),
+        ("in/b.tif", &file(12, OME)),
+    ]);
+    let root = place.path();
+    let counted = run(root, &["histogram", "in/a.tif", "-o", "h.hist", "-q"], &[]);
+    assert_eq!(counted.code, 0, "{}", counted.stderr);
+    for args in [
+        &["--across", "in", "out"][..],
+        &["--range-from", "h.hist", "in/a.tif", "out.tif"],
+        &["--range-from", "h.hist", "in/a.tif", "pages", "--split"],
+        &[
+            "--range-from",
+            "h.hist",
+            "--stack",
+            "in/a.tif",
+            "in/b.tif",
+            "all.tif",
+        ],
+        &[
+            "--range-from",
+            "h.hist",
+            "--pages",
+            "2-11",
+            "in/a.tif",
+            "some.tif",
+        ],
+    ] {
+        let done = run(root, &[&["normalize", "--per-channel"], args].concat(), &[]);
+        let told = "its 2 channels are pages";
+        assert!(
+            done.code == 1 && done.stderr.contains(told),
+            "{args:?}: {}",
+            done.stderr
+        );
+    }
+    let left = ["h.hist", "in", "out", "pages"];
+    assert!(
+        listing(root)
+            .iter()
+            .all(|name| left.contains(&name.as_str()))
+    );
+    let args = [
+        "normalize",
+        "--per-channel",
+        "--range-from",
+        "h.hist",
+        "--axes",
+        "C=2",
+    ];
+    let one = run(root, &[&args[..], &["in/a.tif", "one.tif"]].concat(), &[]);
+    assert_eq!(one.code, 0, "{}", one.stderr);
+}

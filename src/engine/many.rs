@@ -98,6 +98,7 @@ fn process_once(
                 "{}: {CHANGED}",
                 file.messages.cannot_read()
             );
+            job.check_channels(file)?;
             for index in 0..pages {
                 job.run_page(file, &shared, index)?;
             }

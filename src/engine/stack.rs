@@ -2,8 +2,7 @@
 
 use super::job::{Input, Job};
 use super::shared::SharedStatistics;
-use crate::image::metadata::Axis;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 impl Job<'_> {
     /// Measures the statistics that the pages of a stack share. For each operation with such a statistic, it reads all pages once
@@ -12,6 +11,7 @@ impl Job<'_> {
     /// # Errors
     /// A page that cannot be read or processed.
     pub fn measure_stack(&mut self, input: &mut Input) -> Result<SharedStatistics> {
+        self.check_channels(input)?;
         let mut shared = SharedStatistics::default();
         if input.reader.pages().len() == 1 {
             return Ok(shared);
@@ -20,6 +20,28 @@ impl Job<'_> {
             self.measure_file(operation, input, &mut shared)?;
         }
         Ok(shared)
+    }
+
+    /// Refuses separate ranges for channels that are pages, if the range is that of a set: it has one for all pages.
+    ///
+    /// # Errors
+    /// Such an operation.
+    pub fn check_channels(&self, input: &Input) -> Result<()> {
+        let channels = input.reader.channels_among_pages();
+        for op in self.ops {
+            let properties = op.properties();
+            let is_refused = properties.per_channel && properties.has_range_of_set && channels > 1;
+            let refuse = || {
+                ensure!(
+                    !is_refused,
+                    "its {channels} channels are pages, for which --across and --range-from have one range (leave out --per-channel, or \
+                     normalize each channel with --axes C=N)"
+                );
+                Ok(())
+            };
+            refuse().with_context(|| input.messages.cannot(properties.name))?;
+        }
+        Ok(())
     }
 
     /// Measures the statistic of one operation on the pages of a file, and adds it to that of the files before.
@@ -41,7 +63,7 @@ impl Job<'_> {
             }
             Ok::<(), anyhow::Error>(())
         })?;
-        let channels = (input.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
+        let channels = input.reader.channels_among_pages();
         if channels > 1 && !op.properties().per_channel {
             self.diagnostics.add_about_file(Some(format!(
                 "its {channels} channels share one range (use --per-channel for separate ranges)"

@@ -10,6 +10,7 @@ use crate::image::{Image, Region, Shape};
 use crate::ops::DeviceImage;
 use crate::os::Source;
 use anyhow::{Context, Error, Result, ensure};
+use std::collections::BTreeSet;
 
 /// A range of pages, counted from 1, both ends in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -109,6 +110,8 @@ pub struct Reader<'a> {
     pages: Vec<usize>,
     /// The axes along which the selected pages lie, if its metadata name any.
     axes: Option<Axes>,
+    /// The axes of all pages of the file, if the selected pages are no part of them.
+    scattered: Option<Axes>,
     /// The part of the axes of all pages that the selected ones are, if they are a part of them.
     part: Option<Part>,
     /// Reduced-resolution pages and masks that are skipped.
@@ -144,6 +147,7 @@ impl<'a> Reader<'a> {
             pages_of_file: pages.count(),
             pages: (0..pages.count()).collect(),
             axes: None,
+            scattered: None,
             part: None,
             skipped: Vec::new(),
             preview_of: None,
@@ -174,6 +178,7 @@ impl<'a> Reader<'a> {
             pages: (0..decoder.pages()).collect(),
             decoder,
             axes: None,
+            scattered: None,
             part: None,
             skipped: Vec::new(),
             preview_of: None,
@@ -246,6 +251,7 @@ impl<'a> Reader<'a> {
             pages_of_file: count,
             pages: (selected.first - 1..selected.last).collect(),
             axes: None,
+            scattered: None,
             part: None,
             skipped: Vec::new(),
             preview_of: None,
@@ -295,9 +301,10 @@ impl<'a> Reader<'a> {
                 let part = Part::from_pages(axes, pages.first - 1, pages.last - 1);
                 part.filter(|_| self.pages.len() <= pages.last - pages.first + 1)
             });
-            self.axes = match (reading.pages, self.part) {
-                (None, _) => axes,
-                (Some(_), part) => part.map(|part| part.axes()),
+            (self.axes, self.scattered) = match (reading.pages, self.part) {
+                (None, _) => (axes, None),
+                (Some(_), Some(part)) => (Some(part.axes()), None),
+                (Some(_), None) => (None, axes),
             };
             return Ok(());
         };
@@ -343,6 +350,9 @@ impl<'a> Reader<'a> {
 
     /// The place on an axis of page `index` of the selected pages, from 0; 0 if it has none.
     fn on(&self, axis: Axis, index: usize) -> usize {
+        if let Some(axes) = self.scattered {
+            return axes.place(self.pages[index], axis);
+        }
         let first = self.part.map_or(0, |part| part.places(axis).0);
         first + self.axes.map_or(0, |axes| axes.place(index, axis))
     }
@@ -355,6 +365,14 @@ impl<'a> Reader<'a> {
     /// The place on the axis of channels of page `index` of the selected pages, from 0.
     pub fn channel(&self, index: usize) -> usize {
         self.on(Axis::C, index)
+    }
+
+    /// The number of places on the axis of channels that the selected pages have.
+    pub fn channels_among_pages(&self) -> usize {
+        let channels: BTreeSet<usize> = (0..self.pages.len())
+            .map(|index| self.channel(index))
+            .collect();
+        channels.len()
     }
 
     /// Where each of the selected pages is.

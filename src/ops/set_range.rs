@@ -80,6 +80,7 @@ impl Operation for SetRange<'_> {
     fn properties(&self) -> Properties {
         Properties {
             statistic: Statistic::None,
+            has_range_of_set: true,
             ..self.op.properties()
         }
     }
