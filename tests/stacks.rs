@@ -407,3 +407,37 @@ fn every_page_is_compared() {
         "different numbers of pages: 2 and 1\n"
     );
 }
+
+/// The other pages are written, and the message has the page's number.
+#[test]
+fn a_damaged_page_of_a_split_is_named() {
+    let file = crate::support::axes::file(3, "");
+    let packed = made("in.tif", &file, &["convert", "--tiff=deflate"], "out.tif");
+    let mut decoder = tiff::decoder::Decoder::new(std::io::Cursor::new(&packed)).expect("a TIFF");
+    decoder.next_image().expect("a page");
+    let offsets = decoder.get_tag_u32_vec(tiff::tags::Tag::StripOffsets);
+    let at = offsets.expect("strips")[0] as usize;
+    let mut damaged = packed.clone();
+    damaged[at..at + 4].fill(0xff);
+    for (args, written) in [
+        (
+            &["convert", "a.tif", "out", "--split"][..],
+            &["a-0001.tif", "a-0003.tif"][..],
+        ),
+        (&["normalize", "a.tif", "out", "--split"], &[]),
+        (&["convert", "a.tif", "b.tif"], &[]),
+    ] {
+        let place = folder(&[("a.tif", &damaged)]);
+        let done = run(place.path(), args, &[]);
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert!(done.stderr.contains("a.tif: page 2: "), "{}", done.stderr);
+        let out = place.path().join("out");
+        let names = if out.exists() {
+            crate::support::listing(&out)
+        } else {
+            Vec::new()
+        };
+        assert_eq!(names, written, "{args:?}");
+        assert!(!place.path().join("b.tif").exists());
+    }
+}

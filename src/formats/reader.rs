@@ -110,6 +110,8 @@ pub struct Reader<'a> {
     pages: Vec<usize>,
     /// The axes along which the selected pages lie, if its metadata name any.
     axes: Option<Axes>,
+    /// The page of the file that was turned to.
+    current: usize,
     /// The axes of all pages of the file, if the selected pages are no part of them.
     scattered: Option<Axes>,
     /// The part of the axes of all pages that the selected ones are, if they are a part of them.
@@ -147,6 +149,7 @@ impl<'a> Reader<'a> {
             pages_of_file: pages.count(),
             pages: (0..pages.count()).collect(),
             axes: None,
+            current: 0,
             scattered: None,
             part: None,
             skipped: Vec::new(),
@@ -178,6 +181,7 @@ impl<'a> Reader<'a> {
             pages: (0..decoder.pages()).collect(),
             decoder,
             axes: None,
+            current: 0,
             scattered: None,
             part: None,
             skipped: Vec::new(),
@@ -251,6 +255,7 @@ impl<'a> Reader<'a> {
             pages_of_file: count,
             pages: (selected.first - 1..selected.last).collect(),
             axes: None,
+            current: 0,
             scattered: None,
             part: None,
             skipped: Vec::new(),
@@ -453,6 +458,7 @@ impl<'a> Reader<'a> {
     /// Turns to page `index` of the selected pages.
     pub fn turn_to(&mut self, index: usize) -> Result<()> {
         let page = self.pages[index];
+        self.current = page;
         self.policy.clear_fallbacks();
         let turned = self.decoder.turn_to(page).with_context(|| of_page(page));
         self.checked(turned)
@@ -577,13 +583,21 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Damage in that part of the file.
     pub fn decode_region(&self, region: &Region) -> Result<Image> {
-        self.checked(self.decoder.region(region))
+        self.checked(self.with_page(self.decoder.region(region)))
     }
 
     /// Decodes the page.
     pub fn decode(&mut self) -> Result<Image> {
         let image = self.decoder.decode(&self.policy);
-        self.checked(image)
+        self.checked(self.with_page(image))
+    }
+
+    /// Adds the number of the page to an error, if the file has several.
+    fn with_page<T>(&self, result: Result<T>) -> Result<T> {
+        match self.pages_of_file {
+            ..=1 => result,
+            _ => result.with_context(|| of_page(self.current)),
+        }
     }
 
     /// The fast methods that failed while the selected page was decoded, a note each; a slower method was used instead.
