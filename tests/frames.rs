@@ -260,6 +260,17 @@ fn the_frames_after_a_png_were_lost() {
         let (run, _) = piped(place.path(), &[&png[..], b"P\0"].concat(), &["sum", "-"]);
         assert_eq!(run.code, 0, "{}", run.stderr);
     }
+    // Plain files, which are no frames of a stream.
+    let (run, _) = piped(
+        place.path(),
+        &[b"P2 1 1 9 7\n", &png[..]].concat(),
+        &["convert", "-", "o.tif"],
+    );
+    assert!(
+        run.code == 1 && run.stderr.contains("it holds several images"),
+        "{}",
+        run.stderr
+    );
     let images = listing(place.path());
     assert!(images.iter().all(|name| name == "out"), "{images:?}");
     assert!(

@@ -108,10 +108,14 @@ impl<'a> PlainDecoder<'a> {
                 bail!("a bitmap has 8 bits, numbers 8 or 16")
             }
         }
+        let another = match bytes.character().ok() {
+            Some(b'P') => matches!(bytes.byte()?, Some(b'1'..=b'7')),
+            // A PNG.
+            Some(0x89) => true,
+            _ => false,
+        };
         ensure!(
-            self.text == Text::PackedBits
-                || bytes.character().ok() != Some(b'P')
-                || !matches!(bytes.byte()?, Some(b'1'..=b'7')),
+            self.text == Text::PackedBits || !another,
             "it holds several images, but plain files (P1 to P3) must hold one"
         );
         Ok(())
