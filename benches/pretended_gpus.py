@@ -5,8 +5,8 @@
 
 The stand-in driver (tests/driver/libcuda.c) pretends to have GPUs whose kernels take a fixed time each and do nothing, and whose copies
 take none, while gpuimg reads and writes real files: links to one uncompressed TIFF of 512 x 512 pixels, in memory (tmpfs). The results are
-worthless. A line gives the files a second of the fastest of three runs, its share of what the GPUs could do, and the GPUs' shares of
-the launches. The last line of each verb is the host's own limit: kernels that take 1 us. Needs a C compiler.
+worthless. A line gives the files per second of the fastest of three runs, its share of what the GPUs could do, and the share of the
+launches that each GPU had. The last line of each verb is the limit of the host, with kernels that take 1 us. Needs a C compiler.
 """
 
 import argparse
@@ -29,7 +29,7 @@ gpuimg = options.gpuimg.resolve()
 
 
 def run(root, verb, devices, kernel):
-    """The files a second of a whole process, and the launches on each GPU."""
+    """The files per second of a whole process, and the launches on each GPU."""
     log, out = root / "log", root / "out"
     log.unlink(missing_ok=True)
     shutil.rmtree(out, ignore_errors=True)
@@ -56,7 +56,9 @@ with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
     for verb in ["normalize", "sum"]:
         for devices, kernel in [(devices, options.kernel) for devices in options.devices] + [(1, 1)]:
             rate, launches = max(run(root, verb, devices, kernel) for _ in range(3))
+            if kernel == 1:
+                print(f"{verb}, the host alone: {rate:.0f} files/s", flush=True)
+                continue
             possible = 1e6 * devices * options.files / (sum(launches) * kernel)
             shares = " ".join(f"{100 * count / sum(launches):.0f}%" for count in launches)
-            what = "no GPU's time" if kernel == 1 else f"{devices} GPUs of {possible / devices:.0f} files/s"
-            print(f"{verb}, {what}: {rate:.0f} files/s, {100 * rate / possible:.0f} % of the GPUs' ({shares})", flush=True)
+            print(f"{verb}, GPUs of {possible / devices:.0f} files/s: {devices}: {rate:.0f} files/s, {100 * rate / possible:.0f} % of the GPUs' ({shares})", flush=True)

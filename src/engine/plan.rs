@@ -512,9 +512,8 @@ fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
         }
 }
 
-/// The operations before the first one that takes some channels and leaves the others out: later ones do not have all channels of the
-/// file.
-fn before_single_channel<'a, 'o>(
+/// The operations that get all channels of the file: those up to the first one that leaves some out (`convert --channel`).
+fn with_all_channels<'a, 'o>(
     ops: &'a [&'o dyn Operation],
     channels: usize,
 ) -> &'a [&'o dyn Operation] {
@@ -533,8 +532,11 @@ fn check_extra_channel(
     metadata: &Metadata,
     shape: &Shape,
 ) -> Result<Option<String>> {
-    let all = ops;
-    let ops = before_single_channel(ops, shape.channels);
+    ensure!(
+        !metadata.white_is_zero || chain::output_channels(ops, shape.channels) == shape.channels,
+        "0 is white in it, but black in RGB: make an image where 0 is black first"
+    );
+    let ops = with_all_channels(ops, shape.channels);
     ensure!(
         chain::output_depth(ops, shape.depth) == shape.depth
             || metadata.alpha != Alpha::Unspecified,
@@ -546,10 +548,6 @@ fn check_extra_channel(
         metadata.alpha != Alpha::Black
             || ops.iter().all(|op| op.properties().effect.keeps_values()),
         "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
-    );
-    ensure!(
-        !metadata.white_is_zero || chain::output_channels(all, shape.channels) == shape.channels,
-        "0 is white in it, but black in RGB: make an image where 0 is black first"
     );
     let warning = match metadata.alpha {
         Alpha::Associated => "the colours are premultiplied by alpha, and are scaled as they are",

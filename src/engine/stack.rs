@@ -2,7 +2,7 @@
 
 use super::job::{Input, Job};
 use super::shared::SharedStatistics;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, anyhow};
 
 impl Job<'_> {
     /// Measures the statistics that the pages of a stack share. For each operation with such a statistic, it reads all pages once
@@ -28,20 +28,18 @@ impl Job<'_> {
     /// Such an operation.
     pub fn check_channels(&self, input: &Input) -> Result<()> {
         let channels = input.reader.channels_among_pages();
-        for op in self.ops {
-            let properties = op.properties();
-            let is_refused = properties.per_channel && properties.has_range_of_set && channels > 1;
-            let refuse = || {
-                ensure!(
-                    !is_refused,
-                    "its {channels} channels are pages, for which --across and --range-from have one range (leave out --per-channel, or \
-                     normalize each channel with --axes C=N)"
+        let properties = self.ops.iter().map(|op| op.properties());
+        let mut of_set = properties.filter(|op| op.per_channel && op.has_range_of_set);
+        match of_set.next() {
+            Some(op) if channels > 1 => {
+                let error = anyhow!(
+                    "its {channels} channels are pages, for which --across and --range-from have one range (leave out \
+                     --per-channel, or normalize each channel with --axes C=N)"
                 );
-                Ok(())
-            };
-            refuse().with_context(|| input.messages.cannot(properties.name))?;
+                Err(error.context(input.messages.cannot(op.name)))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Measures the statistic of one operation on the pages of a file, and adds it to that of the files before.

@@ -1,13 +1,13 @@
-//! Refuses files of several images of formats whose files have one. Such files are streams of frames (`os/frames.rs`), which the verbs
-//! process only where each frame gets an output of its own.
+//! Refuses several images in one file of a format that stores a single image. On standard input, they are a stream of frames
+//! (`os/frames.rs`), which gpuimg processes only if each frame has its own output.
 
 use crate::os::Source;
 use anyhow::{Result, ensure};
 
-/// The first bytes of a PNG; those of PNM and PAM are `P1` to `P7`.
+/// The first bytes of a PNG. PNM and PAM begin with `P1` to `P7`.
 const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Refuses a file with another image at `end`. `format` is the name for `--format` of the first.
+/// Refuses a file that has another image after the first, which ends at `end`. `format` is the first image's name for `--format`.
 ///
 /// # Errors
 /// Such a file.

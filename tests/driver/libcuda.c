@@ -13,8 +13,9 @@
 //   STUB_MEMORY=BYTES           device memory, 1 GiB if not given.
 //   STUB_POOLS=0                a driver without memory pools.
 //   STUB_DEVICES=N              GPUs, from 1 to 8; 1 if not given. Each has a context and STUB_MEMORY of its own.
-//   STUB_KERNEL=MICROSECONDS    each launch takes a GPU so long, one after the other, and changes nothing, and nor does a copy: a
-//                               batch shows how the host keeps several GPUs busy, and its results are worthless.
+//   STUB_KERNEL=MICROSECONDS    a GPU takes this time for each launch, one launch after the other. Kernels are not carried out, and
+//                               only copies of a few numbers are. So a batch shows how busy the host keeps the GPUs, and its
+//                               results are worthless.
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -205,9 +205,9 @@ impl<'a> TiffEncoder<'a> {
         if self.big { 8 } else { 4 }
     }
 
-    /// Whether the description would make tifffile read other samples than those of the pages. tifffile expects the uncompressed
-    /// samples of all pages after those of the first one, if they are fewer bytes than lie between the first two directories (its own
-    /// description) or fit before the second directory (ImageJ's).
+    /// Whether the description would make tifffile read wrong samples for all pages but the first. It does not look at the other
+    /// directories, and takes the bytes after the first page for the other pages, if the uncompressed samples of all pages are fewer
+    /// bytes than lie between the first two directories (its own description), or fit before the second directory (ImageJ's).
     fn misplaces_pages(&self, open: &Open) -> bool {
         let page = open.shape.bytes() as u64;
         let next = next_directory(self.end + page, &open.shape);

@@ -210,8 +210,8 @@ impl<'a> ChunkReader<'a> {
         }
     }
 
-    /// Checks all chunks from `start` to the end of the file, which must not hold another image. A text with a wrong CRC is not an error here:
-    /// `metadata` warns about it.
+    /// Checks all chunks from `start` to the end of the file, and that no other image follows. A text with a wrong CRC is not an
+    /// error here: `metadata` warns about it.
     pub fn finish(&mut self, start: u64) -> Result<()> {
         let mut chunk = self.at(start)?;
         loop {
