@@ -12,6 +12,13 @@ typedef unsigned long long u64;
 #define JOIN(name, form) JOIN_EXPANDED(name, form)
 #define ENTRY(name) JOIN(name, FORM)
 
+// A parameter that is passed by value, and read where it lies: `const IN_PLACE Type name`. It has an address without a copy.
+#if __CUDA_ARCH__ >= 700
+#define IN_PLACE __grid_constant__
+#else
+#define IN_PLACE
+#endif
+
 // Threads of every block of every production kernel; the host launches with exactly this many.
 constexpr u32 BLOCK = 256; // host
 constexpr u32 WARPS = BLOCK / 32; // host
@@ -44,16 +51,41 @@ static __device__ __forceinline__ u32 max2(u32 a, u32 b) {
 }
 #endif
 
-// Walks over `n` samples with the whole grid. A block takes tiles of BLOCK·U vectors of 16 bytes, `gridDim.x` tiles
-// apart; a thread's U loads of a tile are in flight together.
+// The number of a block of threads, and of how many blocks that do the same work: those of the grid, or those of its page
+// in a set. A kernel gives its functions Turn{blockIdx.x, gridDim.x}: what they do is then right in a set, too.
+struct Turn {
+    u32 block, blocks;
+};
+
+// A set: the arguments of several pages, whose work one launch does. Page p has the blocks first[p] … first[p + 1] − 1 of the
+// grid. launch.py makes the kernels that have it as their parameter (see there).
+template <class Arguments, u32 MOST> struct Set {
+    u32 pages, first[MOST + 1];
+    alignas(8) Arguments arguments[MOST];
+};
+
+// The page that has a block.
+template <class Arguments, u32 MOST>
+static __device__ __forceinline__ u32 page_of(const Set<Arguments, MOST> &set, u32 block) {
+    u32 page = 0;
+    for (u32 end = set.pages; end - page > 1;) {
+        const u32 middle = (page + end) / 2;
+        if (set.first[middle] <= block) page = middle;
+        else end = middle;
+    }
+    return page;
+}
+
+// Walks over `n` samples with all blocks. A block takes tiles of BLOCK·U vectors of 16 bytes, `turn.blocks` tiles apart; a
+// thread's U loads of a tile are in flight together.
 //   take(u, v)       vector u (0 … U−1) of the thread's tile: vector number u·BLOCK + threadIdx.x of the tile
 //   tile_done()      after each tile
 //   single(i, s)     sample i by itself: the last n mod PER_VECTOR samples, or all if `src` is not 16-byte aligned
 template <u32 U, class T, class Take, class Done, class Single>
-static __device__ __forceinline__ void walk(const T *src, u64 n, Take take, Done tile_done, Single single) {
+static __device__ __forceinline__ void walk(Turn turn, const T *src, u64 n, Take take, Done tile_done, Single single) {
     const uint4 *vector = (const uint4 *)src;
     const u64 vectors = aligned16(src) ? n / PER_VECTOR<T> : 0;
-    for (u64 tile = (u64)blockIdx.x * (BLOCK * U); tile < vectors; tile += (u64)gridDim.x * (BLOCK * U)) {
+    for (u64 tile = (u64)turn.block * (BLOCK * U); tile < vectors; tile += (u64)turn.blocks * (BLOCK * U)) {
         if (tile + BLOCK * U <= vectors) {
             uint4 v[U];
 #pragma unroll
@@ -69,8 +101,8 @@ static __device__ __forceinline__ void walk(const T *src, u64 n, Take take, Done
         }
         tile_done();
     }
-    u64 i = vectors * PER_VECTOR<T> + (u64)blockIdx.x * BLOCK + threadIdx.x;
-    for (; i < n; i += (u64)gridDim.x * BLOCK) single(i, (u32)src[i]);
+    u64 i = vectors * PER_VECTOR<T> + (u64)turn.block * BLOCK + threadIdx.x;
+    for (; i < n; i += (u64)turn.blocks * BLOCK) single(i, (u32)src[i]);
 }
 
 // Combines `value` over the block; the result is right in thread 0 only. `shared` holds WARPS values.

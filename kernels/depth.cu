@@ -10,6 +10,7 @@
 
 // lengths: src[samples], dst[samples]
 // requires: channels >= 1
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     narrow(const u16 *src, u64 samples, u8 *dst, u32 channels, u32 kept) {
     const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;

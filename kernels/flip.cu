@@ -23,13 +23,13 @@ constexpr u32 UNITS = B / sizeof(Unit), PER = sizeof(Word) / sizeof(Unit), WORD 
 // are assembled from there. A thread has up to EACH + 1 loads in flight; the additional one is for pieces that exceed
 // whole rounds.
 template <u32 EACH>
-static __device__ __forceinline__ void flip_pieces(const u8 *src, u8 *dst, u64 width, u64 height, bool reverse_x,
-                                                   bool reverse_y, Word *shared) {
+static __device__ __forceinline__ void flip_pieces(Turn turn, const u8 *src, u8 *dst, u64 width, u64 height,
+                                                   bool reverse_x, bool reverse_y, Word *shared) {
     constexpr u32 PIECE = EACH * BLOCK + 64;
     const u64 pitch = width * B, row_words = (pitch + 2 * WORD - 2) / WORD; // or one less, by the row's alignment
     const u64 pieces = (row_words + PIECE - 1) / PIECE;                     // of a row, of equal size up to a sector
     const u32 piece = ((row_words + pieces - 1) / pieces + 7) / 8 * 8;
-    for (u64 at = blockIdx.x; at < pieces * height; at += gridDim.x) {
+    for (u64 at = turn.block; at < pieces * height; at += turn.blocks) {
         const u64 r = pieces == 1 ? at : at / pieces;
         Unit *row = (Unit *)(dst + r * pitch);
         const u8 *from = src + (reverse_y ? height - 1 - r : r) * pitch;
@@ -76,10 +76,12 @@ static __device__ __forceinline__ void flip_pieces(const u8 *src, u8 *dst, u64 w
 }
 
 // lengths: src[width * height * PIXEL], dst[width * height * PIXEL]
+// in sets: __launch_bounds__(BLOCK, 4)
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(flip)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     constexpr u32 LARGE = 8192 / (WORD * BLOCK), SMALL = LARGE / 4;
     __shared__ Word shared[(LARGE + 1) * BLOCK];
-    if (width * B > 2048) flip_pieces<LARGE>(src, dst, width, height, reverse_x, reverse_y, shared);
-    else flip_pieces<SMALL>(src, dst, width, height, reverse_x, reverse_y, shared);
+    const Turn turn{blockIdx.x, gridDim.x};
+    if (width * B > 2048) flip_pieces<LARGE>(turn, src, dst, width, height, reverse_x, reverse_y, shared);
+    else flip_pieces<SMALL>(turn, src, dst, width, height, reverse_x, reverse_y, shared);
 }

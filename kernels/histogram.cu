@@ -33,16 +33,19 @@ struct Slots {
     }
 };
 
+// Outside the kernel, so that the kernel of sets has the same: `add` then knows its address.
+static __shared__ Slots slots;
+
 // lengths: src[samples], bins[CHANNELS * (sizeof(T) == 1 ? 256 : 65536)]
 // requires: samples % CHANNELS == 0
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(histogram)(const T *src, u64 samples, u64 *bins) {
     static_assert(BLOCK % 3 == 1, "the classes of 3 channels rest on it");
-    __shared__ Slots slots;
     for (u32 i = threadIdx.x; i < SLOTS; i += BLOCK) slots.owner[i] = NOBODY, slots.count[i] = 0;
     __syncthreads();
 
     walk<VECTORS>(
-        src, samples,
+        Turn{blockIdx.x, gridDim.x}, src, samples,
         [&](u32 u, uint4 v) {
             const u32 word[4] = {v.x, v.y, v.z, v.w};
             u32 key[C], run[C];

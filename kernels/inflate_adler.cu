@@ -13,6 +13,7 @@ constexpr u32 TILE = 16 << 10; // host
 
 // lengths: bytes[count + 8], report[REPORT + 4 * ceil(grid.blocks, tiles)]
 // requires: tiles >= 1
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_adler(const u8 *bytes, u64 count, u64 each, u32 tiles, u32 *report) {
     constexpr u32 BASE = 65521;

@@ -23,6 +23,7 @@ static __device__ __forceinline__ u32 behind_empty(const u32 *stream, u32 bits, 
 
 // lengths: stream[bits / 32 + 1], parts[..], places[..], report[REPORT]
 // trusts: report and parts, as inflate_order and inflate_count leave them: there are as many places as parts
+// in sets
 extern "C" __global__ void __launch_bounds__(THREADS)
     inflate_chain(const u32 *__restrict__ stream, u32 bits, const Part *__restrict__ parts, u32 head, u32 bytes, u32 most_matches,
                   Place *places, u32 *report) {

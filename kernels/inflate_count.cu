@@ -28,13 +28,16 @@ static __device__ __forceinline__ u32 first_thread(bool yes, u32 *shared) {
     return first;
 }
 
+// Outside the kernel, so that the kernel of sets has the same: `long_word` then knows its address.
+static __shared__ Tables tables;
+
 // lengths: stream[words], codes[..], parts[to], lanes[to * LANES], report[REPORT]
 // trusts: parts, whose codes there are; where `to` is 0, report too,
 //     as inflate_order leaves it: there are so many parts and their lanes
+// in sets: __launch_bounds__(LANES, 8)
 extern "C" __global__ void __launch_bounds__(LANES)
     inflate_count(const u32 *__restrict__ stream, u32 words, const Codes *__restrict__ codes, Part *parts, Lane *lanes, u32 from,
               u32 to, u32 rounds, const u32 *report) {
-    __shared__ Tables tables;
     __shared__ u32 stage[STAGE], stops[LANES], shared[4][LANE_WARPS];
     if (to == 0) to = report[WRONG] ? 0 : report[PARTS_MADE];
     for (u32 index = from + blockIdx.x; index < to; index += gridDim.x) {

@@ -169,6 +169,7 @@ static __device__ bool read_header(Stream stream, u8 *symbols, u32 *lengths, Cod
 }
 
 // lengths: stream[words], hits[most], report[REPORT]
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_find(const u32 *__restrict__ stream, u32 words, u32 bits, u32 first, u32 last, u32 most, u32 *hits, u32 *report) {
     __shared__ u32 group[GROUP + 6];
@@ -229,6 +230,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // lengths: stream[words], hits[most], likely[most_likely], report[REPORT]
+// in sets
 extern "C" __global__ void __launch_bounds__(SIEVERS)
     inflate_sieve(const u32 *__restrict__ stream, u32 words, u32 most, u32 most_likely, const u32 *hits, u32 *likely, u32 *report) {
     __shared__ u8 symbols[32 * SIEVERS];
@@ -245,6 +247,7 @@ extern "C" __global__ void __launch_bounds__(SIEVERS)
 // lengths: stream[words], likely[most_likely], counts[ceil(bits, REGION)], heads[ceil(bits, REGION) * MOST],
 //     codes[most_codes], report[REPORT]
 // trusts: likely, as inflate_sieve leaves it: bits of the stream
+// in sets
 extern "C" __global__ void __launch_bounds__(READERS)
     inflate_read(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most_likely, u32 most_codes, const u32 *likely,
              u32 *counts, Head *heads, Codes *codes, u32 *report) {
@@ -271,6 +274,7 @@ extern "C" __global__ void __launch_bounds__(READERS)
 }
 
 // lengths: counts[regions], heads[regions * MOST], order[regions * MOST], parts[most_parts], report[REPORT]
+// in sets
 extern "C" __global__ void __launch_bounds__(1024)
     inflate_order(u32 bits, u32 regions, const u32 *__restrict__ counts, const Head *__restrict__ heads, u32 span, u32 most_parts,
                   Head *order, Part *parts, u32 *report) {

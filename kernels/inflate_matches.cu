@@ -28,6 +28,7 @@ template <class Take> static __device__ __forceinline__ void each(const Match &m
 
 // lengths: parts[..], places[..], matches[..], bytes[..], sources[..], waiting[..], report[REPORT]
 // trusts: all of them, as inflate_write leaves them: a source and a bit that waits for each byte
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_near(const Part *__restrict__ parts, const Place *__restrict__ places, const Match *__restrict__ matches, u8 *bytes,
              u32 *sources, u32 *waiting, const u32 *report) {
@@ -93,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 // lengths: waiting[count], sources[..], bytes[..], report[REPORT]
 // trusts: waiting and sources, as inflate_near leaves them
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_far(const u32 *__restrict__ waiting, u32 count, volatile u32 *sources, u8 *bytes, const u32 *report) {
     if (report[WRONG] || report[MATCHES] == 0) return;

@@ -75,13 +75,16 @@ static __device__ __forceinline__ void write_lane(const Tables &tables, Reader r
     out.end();
 }
 
+// Outside the kernel, so that the kernel of sets has the same: `long_word` then knows its address.
+static __shared__ Tables tables;
+
 // Five blocks of threads at once are what shared memory allows.
 // lengths: stream[words], codes[..], parts[..], lanes[..], places[..], bytes[..], matches[..], report[REPORT]
 // trusts: report, parts, lanes and places: their bytes and matches there are
+// in sets
 extern "C" __global__ void __launch_bounds__(LANES, 5)
     inflate_write(const u32 *__restrict__ stream, u32 words, const Codes *__restrict__ codes, const Part *__restrict__ parts,
               const Lane *__restrict__ lanes, const Place *__restrict__ places, u8 *bytes, Match *matches, u32 *report) {
-    __shared__ Tables tables;
     __shared__ u32 stage[STAGE];
     __shared__ uint4 window[WINDOW / 16 + 1];
     const u32 count = report[USED];
@@ -126,6 +129,7 @@ struct alignas(16) Stored {
 
 // lengths: stream[..], pieces[grid.blocks], bytes[..]
 // trusts: pieces, which lie inside the stream and the bytes
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK) inflate_stored(const u8 *stream, const Stored *pieces, u8 *bytes) {
     const Stored piece = pieces[blockIdx.x];
     for (u32 i = threadIdx.x; i < piece.len; i += BLOCK) bytes[piece.at + i] = stream[piece.from + i];

@@ -14,10 +14,20 @@ Lines like these stand above a kernel:
         the shared argument may be the other's memory
     // trusts: parts and report, as inflate_order leaves them
         memory whose content leads the kernel to addresses: launching it is unsafe
+    // in sets
+        one launch can do the work of several pages: the compiled file has a second entry, named name_set, beside the kernel
+    // in sets: __launch_bounds__(BLOCK, 4)
+        the same, where the second entry has launch bounds of its own: it keeps its arguments in registers, which the kernel does
+        not, and the compiler may otherwise give it so many that few blocks run at once
 A TensorMap, passed by value as `const IN_PLACE TensorMap`, is a matrix whose borders the copy engine keeps to: it has no length.
 Expressions know the parameters, the macros of the form, the constants of the file, sizeof(T), ceil(a, b), min, max, a ? b : c,
 grid.blocks, grid.threads (of all blocks), grid.block (threads of a block), and N, the number that ends a kernel's name. They
 are computed in 64 bits and stop at the largest number.
+
+The parameter of a kernel of sets is a Set of common.cuh: the arguments of as many pages as fit into PARAMETER_BYTES, and which
+blocks of the grid each page has. with_sets makes this kernel: its body is that of the plain kernel, in which blockIdx.x is the index
+of the block in its page, and gridDim.x the number of blocks of the page. Functions that the body calls get these two as a Turn, and
+use neither blockIdx nor gridDim.
 
 Constants and enums that the host needs, also those inside a kernel, end with `// host`. Structs that kernels have pointers to become records.
 """
@@ -33,7 +43,8 @@ OUTPUT = HERE.parent / "src" / "gpu" / "launch.rs"
 
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "float": 4, "double": 8, "int": 4, "uint4": 16}
 RUST = {"u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64", "float": "f32", "double": "f64", "int": "i32", "TensorMap": "TensorMap<'a>"}
-PTX = {"u32": ".u32", "u64": ".u64", "float": ".f32", "int": ".u32", "TensorMap": ".align"}
+PTX = {"u32": ".u32", "u64": ".u64", "float": ".f32", "int": ".u32", "TensorMap": ".align 64 .b8[128]"}
+PARAMETER_BYTES = 4096  # of all parameters of a kernel, which PTX allows for every GPU
 MACROS = ("SAMPLE", "CHANNELS", "PIXEL")
 KEYWORDS = {"in": "input", "from": "from", "move": "moved", "type": "kind"}
 
@@ -331,10 +342,12 @@ class Parser:
 class Kernel:
     """A kernel: its name without the form, its parameters, and what stands above it."""
 
-    def __init__(self, source, name, parameters, notes):
+    def __init__(self, source, name, parameters, notes, in_sets, set_bounds):
         self.source, self.name, self.where = source, name, f"{source.name}: {name}"
+        self.in_sets, self.set_bounds = in_sets, set_bounds  # set_bounds: the launch bounds of the kernel of sets
+        self.declared = [parameter.strip() for parameter in parameters.split(",")]
         self.parameters = []  # (type, name, pointer, mutable)
-        for text in (parameter.strip() for parameter in parameters.split(",")):
+        for text in self.declared:
             if not text or text == "void":
                 continue
             match = re.fullmatch(r"(const )?(?:IN_PLACE )?(volatile )?(\w+) (\*)?(?:__restrict__ )?(\w+)", text)
@@ -345,6 +358,24 @@ class Kernel:
                 fail(self.where, f"'{text}' is passed by value, and is no number")
             self.parameters.append((kind, parameter, bool(pointer), bool(pointer) and not constant))
         self.notes = notes
+        if in_sets and any(kind == "TensorMap" for kind, *_ in self.parameters):
+            fail(self.where, "a TensorMap cannot be in a set")
+
+    def set_layout(self):
+        """How many pages a set has at most, 0 where the kernel is not in sets, and the bytes of the arguments of a page and of the set."""
+        if not self.in_sets:
+            return 0, 0, 0
+        up = lambda bytes_, to: (bytes_ + to - 1) // to * to
+        each = 0
+        for kind, _, pointer, _ in self.parameters:
+            size = 8 if pointer else SIZES[kind]
+            each = up(each, size) + size
+        each = up(each, 8)
+        bytes_ = lambda pages: up(4 * (pages + 2), 8) + pages * each
+        pages = max(pages for pages in range(PARAMETER_BYTES) if bytes_(pages) <= PARAMETER_BYTES)
+        if pages == 0:
+            fail(self.where, "the arguments of one page are too large for a set")
+        return pages, each, bytes_(pages)
 
     def size(self, kind):
         """Bytes of an element that a pointer points to, in Rust."""
@@ -371,17 +402,20 @@ def size_of(fields):
     return offset
 
 
-def kernels_of(source):
-    """The kernels of a file, in order."""
+KERNEL = re.compile(
+    r'(?P<comment>(?:^//.*\n|^\n)*)^ *extern "C" __global__ void\s+'
+    r"(?P<bounds>__launch_bounds__\([^()]*(?:\([^()]*\)[^()]*)*\)\s*)?"
+    r"(?:ENTRY\((?P<formed>\w+)\)|(?P<plain>\w+))\((?P<parameters>[^)]*)\)",
+    re.M,
+)
+
+
+def with_kernels(source):
+    """The kernels of a file, in order: each with its match of KERNEL in the text, whose macros are expanded."""
     text = expanded(source.text, source.name)
-    pattern = re.compile(
-        r'((?:^//.*\n|^\n)*)^ *extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*(?:\([^()]*\)[^()]*)*\)\s*)?'
-        r"(?:ENTRY\((\w+)\)|(\w+))\(([^)]*)\)",
-        re.M,
-    )
     found = []
-    for match in pattern.finditer(text):
-        comment = match[1]
+    for match in KERNEL.finditer(text):
+        comment = match["comment"]
         # The lines above, up to an empty line.
         comment = re.split(r"\n\n", "\n" + comment)[-1]
         notes = {}
@@ -389,10 +423,63 @@ def kernels_of(source):
             if key in notes:
                 fail(source.name, f"two lines '{key}' above a kernel")
             notes[key] = re.sub(r"\s*\n//\s*", " ", value).strip()
-        found.append(Kernel(source, match[2] or match[3], re.sub(r"\s+", " ", match[4]), notes))
+        in_sets = re.search(r"^// in sets(?:: (__launch_bounds__\(.*\)))?$", comment, re.M)
+        bounds = in_sets and in_sets[1] or (match["bounds"] or "").strip()
+        name, parameters = match["formed"] or match["plain"], re.sub(r"\s+", " ", match["parameters"])
+        found.append((Kernel(source, name, parameters, notes, in_sets is not None, bounds), match))
     if len(found) != text.count("__global__"):
         fail(source.name, f"{text.count('__global__')} kernels, of which {len(found)} can be read")
+    if sum(kernel.in_sets for kernel, _ in found) != len(re.findall(r"^// in sets", text, re.M)):
+        fail(source.name, "a line 'in sets' is not above a kernel, or cannot be read")
     return found
+
+
+def kernels_of(source):
+    """The kernels of a file, in order."""
+    return [kernel for kernel, _ in with_kernels(source)]
+
+
+def body_at(text, where):
+    """The block in braces that `text` begins with."""
+    depth = 0
+    for match in re.finditer(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|[{}]', text, re.S):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return text[: match.end()].strip()
+    fail(where, "the kernel has no end")
+
+
+def with_sets(source):
+    """The text of a .cu file, followed by its kernels of sets."""
+    made = [source.text]
+    for kernel, match in with_kernels(source):
+        if not kernel.in_sets:
+            continue
+        body = body_at(match.string[match.end() :], kernel.where)
+        body = re.sub(r"\bblockIdx\.x\b", "its_turn.block", body)
+        body = re.sub(r"\bgridDim\.x\b", "its_turn.blocks", body)
+        if re.search(r"\b(blockIdx|gridDim)\b", body):
+            fail(kernel.where, "the grid of a kernel of sets has one dimension")
+        pages, each, size = kernel.set_layout()
+        arguments = camel(kernel.name) + "Arguments"
+        set_type = f"Set<{arguments}, {pages}>"
+        entry = f"ENTRY({kernel.name}_set)" if match["formed"] else f"{kernel.name}_set"
+        fields = [re.sub(r" ?__restrict__ ?", "", declared) for declared in kernel.declared]
+        made += [
+            "",
+            f"struct alignas(8) {arguments} {{ {' '.join(f'{field};' for field in fields)} }};",
+            f'static_assert(sizeof({arguments}) == {each} && sizeof({set_type}) == {size}, "the host knows");',
+            f'extern "C" __global__ void {kernel.set_bounds} {entry}(const IN_PLACE {set_type} its_set) {{',
+            "    const u32 its_page = page_of(its_set, blockIdx.x), its_first = its_set.first[its_page];",
+            "    [[maybe_unused]] const Turn its_turn{blockIdx.x - its_first, its_set.first[its_page + 1] - its_first};",
+            *(
+                f"    [[maybe_unused]] {declared} = its_set.arguments[its_page].{parameter};"
+                for declared, (_, parameter, _, _) in zip(kernel.declared, kernel.parameters)
+            ),
+            body,
+            "}",
+        ]
+    return "\n".join([*made, ""]) if len(made) > 1 else source.text
 
 
 def families_of(source):
@@ -402,6 +489,8 @@ def families_of(source):
         if not kernel.notes:
             same = [family for family in families if family[0].parameters == kernel.parameters]
             if same and any("family" in family[0].notes for family in same[-1:]):
+                if kernel.in_sets != same[-1][0].in_sets:
+                    fail(kernel.where, "some kernels of the family are in sets, and others are not")
                 same[-1].append(kernel)
                 continue
             if any(pointer for _, _, pointer, _ in kernel.parameters):
@@ -481,6 +570,9 @@ def arguments(family):
         if key in notes:
             lines.append("    ///")
             lines.append(f"    /// {key.capitalize()} {code(notes[key]) if key != 'trusts' else notes[key]}.")
+    pages, _, _ = kernel.set_layout()
+    if pages:
+        lines += ["    ///", f"    /// In sets of at most {pages} pages."]
     lifetime = "<'a>" if pointers else ""
     file = kernel.source.path.relative_to(HERE).with_suffix("").as_posix()
     listed = ", ".join(f'"{entry}"' for entry in entries)
@@ -488,7 +580,7 @@ def arguments(family):
     lines[1:] = ["    " + line for line in lines[1:]]
     forms = "FORMS" if has_forms else "&[Form::ONLY]"
     kind = "trusting" if "trusts" in notes else "checked"
-    lines.append(f'        {kind} {name}{lifetime} = "{file}" [{listed}] {forms};')
+    lines.append(f'        {kind} {name}{lifetime} = "{file}" [{listed}] {forms}, {pages};')
     types = []
     pushes = []
     for scalar, parameter, pointer, mutable in kernel.parameters:
@@ -533,10 +625,13 @@ def checked(source, kernels, ptx_of):
     for form, _ in forms_of(source.text):
         ptx = ptx_of(source.path.relative_to(HERE).with_suffix(f".{form}" if form else "").as_posix())
         entries = {
-            name: re.findall(r"^\s*\.param (\.\w+)", parameters, re.M)
+            name: [kind + bytes_ for kind, bytes_ in re.findall(r"^\s*\.param (.+?) \w+(\[\d+\])?,?$", parameters, re.M)]
             for name, parameters in re.findall(r"^\.visible \.entry (\w+)\((.*?)\)", ptx, re.M | re.S)
         }
-        expected = {kernel.name + (f"_{form}" if form else ""): uses_of(kernel) for kernel in kernels}
+        ending = f"_{form}" if form else ""
+        expected = {kernel.name + ending: uses_of(kernel) for kernel in kernels}
+        sets = [kernel for kernel in kernels if kernel.in_sets]
+        expected |= {f"{kernel.name}_set{ending}": [f".align 8 .b8[{kernel.set_layout()[2]}]"] for kernel in sets}
         if entries != expected:
             different = [name for name in entries.keys() | expected.keys() if entries.get(name) != expected.get(name)]
             fail(source.name, f"the compiled kernels differ from what was read: {', '.join(sorted(different))}")

@@ -21,8 +21,8 @@ struct Colour {
 
 // Writes the colours of all samples; `colour` gives that of one. Four pixels are 12 units of `U`, in 3·sizeof(U) words.
 template <class U, class Look>
-static __device__ __forceinline__ void look_up(const T *src, u64 samples, U *dst, const Look &colour) {
-    const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
+static __device__ __forceinline__ void look_up(Turn turn, const T *src, u64 samples, U *dst, const Look &colour) {
+    const u64 thread = (u64)turn.block * BLOCK + threadIdx.x, threads = (u64)turn.blocks * BLOCK;
     constexpr u32 WORDS = 3 * sizeof(U), PER = 4 / sizeof(U);
     const u64 groups = samples / 4;
     for (u64 g = thread; g < groups; g += threads) {
@@ -57,21 +57,23 @@ static __device__ __forceinline__ void load(const u8 *table, u32 *shared) {
 }
 
 // lengths: src[samples], dst[3 * samples], table[768]
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(lut)(const T *src, u64 samples, u8 *dst, const u8 *table) {
     __shared__ u32 colours[COLOURS];
     load(table, colours);
-    look_up(src, samples, dst, [&](u32 p) -> Colour {
+    look_up(Turn{blockIdx.x, gridDim.x}, src, samples, dst, [&](u32 p) -> Colour {
         const u32 k = colours[p >> 8 * (sizeof(T) - 1)];
         return {{k & 0xff, k >> 8 & 0xff, k >> 16}};
     });
 }
 
 // lengths: src[samples], dst[3 * samples], table[768]
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(interpolated)(const T *src, u64 samples, u16 *dst, const u8 *table) {
     __shared__ u32 colours[COLOURS];
     load(table, colours);
-    look_up(src, samples, dst, [&](u32 p) -> Colour {
+    look_up(Turn{blockIdx.x, gridDim.x}, src, samples, dst, [&](u32 p) -> Colour {
         const u32 wide = sizeof(T) == 1 ? 257 * p : p, i = wide / 257, r = wide % 257;
         const u32 from = colours[i], to = colours[min(i + 1, COLOURS - 1)];
         Colour k;

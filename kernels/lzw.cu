@@ -63,6 +63,7 @@ static __device__ __forceinline__ u32 code_at(const u32 *stream, u32 bit, u32 wi
 // requires: grid.blocks == count
 // trusts: begins, which rise and end two words before the end of the stream, and segments, of which there are as many as
 //     first_slot gives for the stream after the last one
+// in sets
 extern "C" __global__ void __launch_bounds__(LZW_BLOCK)
     lzw_find(const u32 *__restrict__ stream, u32 words, const u32 *__restrict__ begins, u32 count, Segment *segments,
              u32 *report) {
@@ -179,6 +180,7 @@ static __device__ __forceinline__ bool decode(const u32 *stream, const Segment &
 
 // lengths: stream[words], segments[grid.blocks]
 // trusts: segments, which lie inside the stream
+// in sets
 extern "C" __global__ void __launch_bounds__(LZW_BLOCK)
     lzw_measure(const u32 *__restrict__ stream, u32 words, Segment *segments) {
     __shared__ u32 starts[STRINGS + 1];
@@ -227,6 +229,7 @@ static __device__ __forceinline__ u32 longest_of(u32 value) {
 
 // lengths: stream[words], begins[count + 1], segments[grid.blocks], bytes[total], report[REPORT]
 // trusts: segments, which lie inside the stream, and whose streams there are; begins, as lzw_find does
+// in sets
 extern "C" __global__ void __launch_bounds__(LZW_BLOCK)
     lzw_write(const u32 *__restrict__ stream, u32 words, const u32 *__restrict__ begins, u32 count, u32 each, u32 total,
               const Segment *segments, u8 *bytes, u32 *report) {

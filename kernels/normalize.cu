@@ -31,6 +31,7 @@ constexpr u32 MINMAX_VECTORS = C == 3 ? 3 : 4;
 
 // lengths: src[samples], ranges[2 * CHANNELS]
 // requires: samples % CHANNELS == 0
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, u64 samples, u32 *ranges) {
     // Samples are compared as packed pairs. Words P apart hold the same channels, so P accumulators are enough, and the
     // channel of a lane matters only at the end. (For 3 channels: BLOCK mod 3 = 1, hence word j of vector u has class
@@ -56,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, 
     };
 
     walk<MINMAX_VECTORS>(
-        src, samples,
+        Turn{blockIdx.x, gridDim.x}, src, samples,
         [&](u32 u, uint4 v) {
             const u32 word[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
@@ -98,6 +99,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, 
 // lengths: src[samples], dst[samples], ranges[2 * CHANNELS]
 // requires: samples % CHANNELS == 0, grid.blocks == ceil(samples * sizeof(T), 4096)
 // in place: src = dst
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(scale)(const T *src, T *dst, u64 samples, const u32 *ranges, u32 per_channel, u32 lo, u32 hi) {
     // Last block first: pass 1 left the end of the image in the L2 cache.

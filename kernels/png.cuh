@@ -92,14 +92,14 @@ static __device__ __forceinline__ u32 extra_bits(u32 symbol) {
     return symbol >= 265 && symbol < 285 ? (symbol - 261) / 4 : 0;
 }
 
-// The position of a deflate block: its segment's index, its first byte in the segment, and its length, 0 if there is
+// The position of deflate block number `block`: its segment's index, its first byte in the segment, and its length, 0 if there is
 // none.
 struct Piece {
     u32 segment, from, len;
     bool last;
 };
-static __device__ __forceinline__ Piece piece(u32 blocks, u32 row, u32 height, u32 rows) {
-    const u32 index = blockIdx.x / blocks, from = blockIdx.x % blocks * DEFLATE_BLOCK;
+static __device__ __forceinline__ Piece piece(u32 block, u32 blocks, u32 row, u32 height, u32 rows) {
+    const u32 index = block / blocks, from = block % blocks * DEFLATE_BLOCK;
     const u32 len = cut(index, row, height, rows).len;
     return {index, from, from < len ? min(DEFLATE_BLOCK, len - from) : 0, from + DEFLATE_BLOCK >= len};
 }

@@ -13,11 +13,12 @@
 // lengths: filtered[grid.blocks / blocks * stride], block[grid.blocks]
 // requires: rows >= 1, blocks >= 1, grid.blocks == ceil(height, rows) * blocks, min(rows,
 //     height) * (row + 1) <= stride, stride % 16 == 0
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_histogram(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, u32 blocks, Block *block) {
     __shared__ u32 counts[WARPS][256], sampled[256], symbols[LITLEN], zero;
     __shared__ Zeros zeros;
-    const Piece own = piece(blocks, row, height, rows);
+    const Piece own = piece(blockIdx.x, blocks, row, height, rows);
     if (own.len == 0) return;
     const u8 *bytes = filtered + own.segment * stride + own.from;
     const u32 groups = own.len / 8, warp = threadIdx.x / 32;
@@ -199,13 +200,14 @@ static __device__ u32 tell(const u32 *lengths, u32 litlen, u16 *told) {
 
 // lengths: block[grid.blocks]
 // requires: rows >= 1, blocks >= 1, grid.blocks == ceil(height, rows) * blocks
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_codes(u32 row, u32 height, u32 rows, u32 blocks, Block *block) {
     __shared__ Tree tree;
     __shared__ u32 weights[LITLEN], lengths[LITLEN + 1], parts[4][WARPS], header[HEADER];
     __shared__ u32 told_weights[CODE_LENGTHS], litlen, used, ordered;
     __shared__ u16 told[LITLEN + 2];
-    if (piece(blocks, row, height, rows).len == 0) return;
+    if (piece(blockIdx.x, blocks, row, height, rows).len == 0) return;
     Block &own = block[blockIdx.x];
     const u32 kind = own.kind;
     for (u32 i = threadIdx.x; i < LITLEN; i += BLOCK) weights[i] = own.weights[i];

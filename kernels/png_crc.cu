@@ -114,6 +114,7 @@ static __device__ __forceinline__ u32 sum_up(const u8 *bytes, const Stretch &s, 
 // lengths: file[..], stretches[count], stream[room], sums[..]
 // requires: len <= room, room <= len + 256
 // trusts: stretches, which lie inside the file and the stream, and whose sums there are
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_join(const u8 *file, const Stretch *stretches, u32 count, u8 *stream, u32 len, u32 room, u32 *sums) {
     __shared__ u32 after[4][256];
@@ -137,15 +138,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // lengths: sums[count], report[REPORT]
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK) png_agree(const u32 *sums, u32 count, u32 *report) {
     const u32 i = blockIdx.x * BLOCK + threadIdx.x;
     if (i < count && sums[i]) atomicOr(&report[WRONG], OTHER_CRC);
 }
 
-static __device__ __forceinline__ void add_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
+static __device__ __forceinline__ void add_crc(u32 block, const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
     __shared__ u32 after[4][256];
     fill(after);
-    const u32 index = blockIdx.x * WARPS + threadIdx.x / 32;
+    const u32 index = block * WARPS + threadIdx.x / 32;
     if (index >= count) return;
     const Stretch s = stretches[index];
     const u32 sum = sum_up(bytes, s, after, [](int, u32) {}, [](int, u32) {});
@@ -154,15 +156,17 @@ static __device__ __forceinline__ void add_crc(const u8 *bytes, const Stretch *s
 
 // lengths: bytes[..], stretches[count], sums[..]
 // trusts: stretches, which lie inside the bytes, and whose sums there are
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
-    add_crc(bytes, stretches, count, sums);
+    add_crc(blockIdx.x, bytes, stretches, count, sums);
 }
 
 // lengths: bytes[..], stretches[count], sums[..], report[REPORT]
 // trusts: stretches, which lie inside the bytes, and whose sums there are
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums, const u32 *report) {
     if (report[WRONG]) return;
-    add_crc(bytes, stretches, count, sums);
+    add_crc(blockIdx.x, bytes, stretches, count, sums);
 }

@@ -29,6 +29,7 @@ static __device__ __forceinline__ u32 filtered_byte(u32 filter, const u8 *at, u3
 
 // lengths: image[row * height], segments[grid.blocks]
 // requires: rows >= 1, grid.blocks == ceil(height, rows), pixel >= 1, pixel <= row, swap <= 1
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_choose(const u8 *image, u32 row, u32 height, u32 rows, u32 pixel, u32 swap, Segment *segments) {
     constexpr u32 WINDOWS = 8, WINDOW = 1024;
@@ -75,6 +76,7 @@ constexpr u32 TILE = 8192; // host: filtered bytes of a block of threads
 // lengths: image[row * height], segments[grid.blocks / tiles], filtered[grid.blocks / tiles * stride]
 // requires: rows >= 1, tiles >= 1, grid.blocks == ceil(height, rows) * tiles, min(rows,
 //     height) * (row + 1) <= stride, stride % 16 == 0, swap <= 1
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_filter(const u8 *image, u32 row, u32 height, u32 rows, u32 pixel, u32 swap, Segment *segments, u8 *filtered,
                u64 stride, u32 tiles) {
@@ -157,6 +159,7 @@ static __device__ bool come_again(const u8 *bytes, u32 len, u32 *keys) {
 
 // lengths: filtered[grid.blocks * stride], segments[grid.blocks]
 // requires: rows >= 1, grid.blocks == ceil(height, rows), min(rows, height) * (row + 1) <= stride
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_estimate(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, Segment *segments) {
     constexpr u32 WINDOWS = 8, SAMPLE = 512, STRINGS = SAMPLE - 3, ALL_STRINGS = WINDOWS * STRINGS, SORTED = 4096;

@@ -12,6 +12,7 @@
 
 // lengths: block[count * blocks], segments[count]
 // requires: rows >= 1, count == ceil(height, rows), min(rows, height) * (row + 1) <= blocks * DEFLATE_BLOCK
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_place(u32 row, u32 height, u32 rows, u32 count, u32 blocks, Block *block, Segment *segments) {
     const u32 index = blockIdx.x * BLOCK + threadIdx.x;
@@ -76,6 +77,7 @@ template <class Emit> static __device__ __forceinline__ void all_bits(const Sixt
 // requires: rows >= 1, blocks >= 1, grid.blocks == ceil(height, rows) * blocks, min(rows,
 //     height) * (row + 1) <= stride, stride % 16 == 0
 // trusts: block, as png_place leaves it, and places: from each on, `out` has room for the bytes of its segment
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_pack(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, u32 blocks, const Block *block,
              const u64 *places, u8 *out) {
@@ -83,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     constexpr u32 STAGE = (BLOCK * (16 * LIMIT + 40) + 32) / 32 + HEADER + 2;
     __shared__ u32 stage[STAGE], codes[LITLEN], parts[2][WARPS];
     __shared__ Zeros zeros;
-    const Piece own = piece(blocks, row, height, rows);
+    const Piece own = piece(blockIdx.x, blocks, row, height, rows);
     if (own.len == 0 || places[own.segment] == ~0ull) return;
     const Block &from = block[blockIdx.x];
     const u8 *bytes = filtered + own.segment * stride + own.from;

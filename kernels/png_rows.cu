@@ -11,6 +11,7 @@
 #include "inflate.cuh"
 
 // lengths: bytes[height * (row + 1) + 32], filters[height], report[REPORT]
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_kinds(u8 *bytes, u32 row, u32 height, u8 *filters, u32 *report) {
     __shared__ u32 counts[5];
@@ -36,6 +37,7 @@ enum : u32 { GREY, GREY_KEY, RGB_KEY, PALETTE, PALETTE_OPACITY }; // host: modes
 //     report[REPORT]
 // requires: width * bits * (mode == RGB_KEY ? 3 : 1) <= 8 * row, bits >= 1, mode <= PALETTE_OPACITY,
 //     colours >= (mode < PALETTE ? 0 : 1)
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_expand(const u8 *rows, u32 row, u32 width, u32 height, u32 bits, u32 mode, u64 key, const u32 *palette, u32 colours,
                u8 *samples, u32 *report) {

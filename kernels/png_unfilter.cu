@@ -29,6 +29,7 @@ static __device__ __forceinline__ u32 add4(u32 a, u32 b) {
 
 // lengths: bytes[height * (row + 1) + 32], filters[height], image[row * height], report[REPORT]
 // requires: swap <= 1
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(png_flat)(const u8 *__restrict__ bytes, u32 row, u32 height, u32 swap, const u8 *filters, u8 *image, const u32 *report) {
     constexpr u32 OWN = PIXEL % 3 == 0 ? 24 : 16; // bytes of a lane
@@ -195,6 +196,7 @@ undo_tile(u8 *tile, const u8 *top, u32 lane, const Kind &kind, u32 (&last)[SKEW]
 // lengths: bytes[height * (row + 1) + 32], filters[height], image[row * height], report[REPORT],
 //     progress[1 + ceil(height, SPARSE)]
 // requires: swap <= 1, width * PIXEL <= row
+// in sets: __launch_bounds__(THREADS, PIXEL == 1 ? 4 : PIXEL == 2 ? 3 : PIXEL == 3 ? 2 : 1)
 extern "C" __global__ void __launch_bounds__(THREADS)
     ENTRY(png_wave)(const u8 *__restrict__ bytes, u32 row, u32 height, u32 swap, const u8 *__restrict__ filters, u8 *image,
                     const u32 *report, u32 width, volatile u32 *progress) {

@@ -27,6 +27,7 @@ template <> struct Part<4> { typedef u64 Type; };
 
 // lengths: src[samples], totals[CHANNELS]
 // requires: samples % CHANNELS == 0
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(sum)(const T *src, u64 samples, u64 *totals) {
     static_assert(BLOCK % 3 == 1, "the classes of 3 channels rest on it");
     typename Part<sizeof(T)>::Type part[C];
@@ -35,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(sum)(const T *src, u64
     for (u32 c = 0; c < C; c++) part[c] = 0, wide[c] = 0, total[c] = 0;
 
     walk<SUM_VECTORS>(
-        src, samples,
+        Turn{blockIdx.x, gridDim.x}, src, samples,
         [&](u32 u, uint4 v) {
             const u32 word[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll

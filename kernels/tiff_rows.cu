@@ -38,6 +38,7 @@ static __device__ __forceinline__ Sample ordered(u32 sample, u32 kind) {
 //     chunk_height) * chunk_height + height) * chunk_width * channels * SAMPLE], image[width * height * channels],
 //     report[REPORT]
 // requires: chunk_width >= 1, chunk_height >= 1, channels >= 1
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(tiff_rows)(const u8 *__restrict__ bytes, u32 width, u32 height, u32 channels, u32 chunk_width, u32 chunk_height,
                      u32 differences, u32 swap, u32 kind, Sample *__restrict__ image, const u32 *report) {

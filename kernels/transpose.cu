@@ -167,14 +167,14 @@ static __device__ __forceinline__ void store_row(const Word *from, u8 *row, bool
 
 // HALOED: rows of dst need not start at sectors. SKEWED: rows of src need not start at words.
 template <bool HALOED, bool SKEWED>
-static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u64 width, u64 height, bool reverse_x,
-                                                       bool reverse_y, Word *tile) {
+static __device__ __forceinline__ void transpose_tiles(Turn turn, const u8 *src, u8 *dst, u64 width, u64 height,
+                                                       bool reverse_x, bool reverse_y, Word *tile) {
     constexpr u32 halo = HALOED ? HALO : 0, high = HEIGHT<HALOED>, wide = SKEWED ? TILE_X - PER : TILE_X;
     const u32 warp = threadIdx.x / 32;
     const u64 src_pitch = width * B, dst_pitch = height * B;
     const u64 src_step = reverse_y ? -src_pitch : src_pitch, dst_step = reverse_x ? -dst_pitch : dst_pitch;
     const u32 across = (width + wide - 1) / wide, down = (height + halo + high - 1) / high;
-    for (u32 number = blockIdx.x; number < across * down; number += gridDim.x) {
+    for (u32 number = turn.block; number < across * down; number += turn.blocks) {
         // Tiles that are neighbours in dst have consecutive numbers: they may share cache lines, which are then written
         // together.
         const u64 x0 = (u64)(number / down) * wide, y0 = (u64)(number % down) * high;
@@ -211,14 +211,16 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
 }
 
 // lengths: src[width * height * PIXEL], dst[width * height * PIXEL]
+// in sets
 extern "C" __global__ void __launch_bounds__(BLOCK, B == 2 ? 3 : 4)
     ENTRY(transpose)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     constexpr u32 PLAIN = Tile<false>::WORDS, WITH_HALO = Tile<true>::WORDS;
     constexpr bool BY_UNITS = PER > 1; // rows of whole words cannot be skewed
     __shared__ Word tile[PLAIN > WITH_HALO ? PLAIN : WITH_HALO];
+    const Turn turn{blockIdx.x, gridDim.x};
     const bool haloed = height * B % SECTOR || (u64)dst % SECTOR, skewed = width * B % WORD;
-    if (haloed && skewed) transpose_tiles<true, BY_UNITS>(src, dst, width, height, reverse_x, reverse_y, tile);
-    else if (haloed) transpose_tiles<true, false>(src, dst, width, height, reverse_x, reverse_y, tile);
-    else if (skewed) transpose_tiles<false, BY_UNITS>(src, dst, width, height, reverse_x, reverse_y, tile);
-    else transpose_tiles<false, false>(src, dst, width, height, reverse_x, reverse_y, tile);
+    if (haloed && skewed) transpose_tiles<true, BY_UNITS>(turn, src, dst, width, height, reverse_x, reverse_y, tile);
+    else if (haloed) transpose_tiles<true, false>(turn, src, dst, width, height, reverse_x, reverse_y, tile);
+    else if (skewed) transpose_tiles<false, BY_UNITS>(turn, src, dst, width, height, reverse_x, reverse_y, tile);
+    else transpose_tiles<false, false>(turn, src, dst, width, height, reverse_x, reverse_y, tile);
 }

@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             if (c == channel) range[c][0] = min(range[c][0], low), range[c][1] = min(range[c][1], ~high);
     };
     walk<VECTORS>(
-        src, samples,
+        Turn{blockIdx.x, gridDim.x}, src, samples,
         [&](u32 u, uint4 v) {
             const u32 word[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll

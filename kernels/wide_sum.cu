@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     };
 
     walk<VECTORS>(
-        src, samples,
+        Turn{blockIdx.x, gridDim.x}, src, samples,
         [&](u32 u, uint4 v) {
             u32 word[4] = {v.x, v.y, v.z, v.w};
             if (!is_real) {

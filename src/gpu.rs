@@ -260,7 +260,7 @@ impl Devices {
     /// The error of work that failed on a GPU; if the GPU that was asked for does not respond any
     /// more, marked as `Unusable`.
     pub fn unusable_if_lost(&self, error: anyhow::Error) -> anyhow::Error {
-        let lost = self.gpu.get().is_some_and(|gpu| gpu.wait().is_err());
+        let lost = self.gpu.get().is_some_and(|gpu| gpu.is_lost());
         if lost && matches!(self.choice, Choice::Gpu(_)) {
             error.context(Unusable)
         } else {

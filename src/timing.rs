@@ -10,6 +10,8 @@ mod totals;
 use crate::os::Traffic;
 pub use latency::{Latencies, Watched};
 pub use report::{FileCounts, Report, Track};
+use serde::Serialize;
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 /// The resource that limits a span, and so the peak that its rate is compared with.
@@ -82,6 +84,29 @@ fn rate_text(rate: Option<f64>, time: Duration, beside: Duration) -> (String, St
         ),
         Some(rate) => (format!("{rate:.2}"), String::new()),
         None => Default::default(),
+    }
+}
+
+/// The sets of images on which the GPUs of a batch worked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SetCounts {
+    /// How many sets there were.
+    pub sets: u64,
+    /// The images of all sets. An image counts in each set that worked on it.
+    pub images: u64,
+    /// Launches and copies of all sets.
+    pub calls: u64,
+}
+
+impl Add for SetCounts {
+    type Output = SetCounts;
+
+    fn add(self, other: SetCounts) -> SetCounts {
+        SetCounts {
+            sets: self.sets + other.sets,
+            images: self.images + other.images,
+            calls: self.calls + other.calls,
+        }
     }
 }
 

@@ -149,6 +149,8 @@ mod rounding;
 mod schemas;
 /// One range for a set of files.
 mod series;
+/// Images of a batch that share the launches of a GPU.
+mod sets;
 /// The page of `info --html`.
 mod sheet;
 /// Signals, lost terminals and lost outputs.

@@ -99,11 +99,6 @@ extern "C" __global__ void __launch_bounds__(SIDE *ROWS) async_32(const float *a
 struct alignas(64) TensorMap {
     u64 opaque[16];
 };
-#if __CUDA_ARCH__ >= 900
-#define IN_PLACE __grid_constant__ // the parameter itself has an address, without a copy
-#else
-#define IN_PLACE
-#endif
 
 // lengths: b[n * n]
 // requires: grid.block == SIDE * ROWS

@@ -5,7 +5,10 @@
 //! this memory; SIMD; closing a file that is still open (`os/unfinished.rs`); and the environment (`cli/entry.rs`).
 
 mod allocator;
+mod arguments;
 mod budget;
+mod clock;
+mod commands;
 mod context;
 mod error;
 mod event;
@@ -13,19 +16,23 @@ mod foreign;
 mod graph;
 mod hosts;
 mod kernel;
+mod lane;
 pub(crate) mod launch;
 mod memory;
 mod module;
 mod pinned;
+mod recorder;
 mod residents;
+mod sets;
 mod staging;
 mod stream;
 mod tensor;
 mod texture;
 mod waiting;
+mod worker;
 
+pub(super) use clock::elapsed;
 pub use context::{Facts, Gpu, has_driver};
-pub(super) use error::in_words;
 pub use foreign::{ForeignMemory, ForeignStream, Readers};
 pub(crate) use hosts::HostKind;
 pub use kernel::{Grid, Kernel};

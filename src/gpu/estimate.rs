@@ -93,10 +93,10 @@ fn gpu_seconds_in_batch(work: &Work) -> f64 {
 const GPU_TRANSFER: f64 = 15e9;
 /// Seconds that an image takes on a GPU besides its copies: some 30 launches, and the waits for them.
 const GPU_IMAGE: f64 = 0.9e-3;
-/// Seconds that the driver takes to launch the kernels for one image, and those for compressing it, in a batch whose workers keep the
-/// GPU busy: with 16 cores an H200 summed 12,953 PNGs of 512² per second, and normalized 6537.
-const GPU_SHARED_IMAGE: f64 = 0.065e-3;
-const GPU_SHARED_COMPRESSION: f64 = 0.07e-3;
+/// Seconds that an image takes in a batch whose workers keep the GPU busy, and that its compression takes, besides its bytes: with
+/// 16 cores an H200 summed 22,000 PNGs of 512² per second, and normalized 12,000.
+const GPU_SHARED_IMAGE: f64 = 0.035e-3;
+const GPU_SHARED_COMPRESSION: f64 = 0.035e-3;
 /// Bytes per second that one GPU copies in both directions, and bytes of samples per second that it decodes, in such a batch: for 64
 /// workers an H200 summed 3800 PNGs of 2048² per second.
 const GPU_SHARED_TRANSFER: f64 = 105e9;

@@ -2,14 +2,14 @@
 //! result is needed; each is timed by the GPU's own events and recorded in the timeline.
 
 use super::driver::launch::{Arguments, Checked};
-use super::driver::{Buffer, Gpu, Kernel, Pinned, Tenant, in_words};
+use super::driver::{Buffer, Gpu, Kernel, Pinned, Tenant, elapsed};
 use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result};
 use cudarc::driver::CudaEvent;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Fewer bytes than this are copied faster through the driver's staging memory than they are
 /// pinned.
@@ -33,8 +33,8 @@ struct Pending {
     name: &'static str,
     bytes: u64,
     limit: Limit,
-    before: CudaEvent,
-    after: CudaEvent,
+    /// The events around it; `None` if it was recorded (`driver::recorder`).
+    events: Option<(CudaEvent, CudaEvent)>,
 }
 
 /// A range of bytes of a buffer.
@@ -386,15 +386,22 @@ impl Job<'_, '_> {
         if !self.timeline.gpu_times {
             return queue(self).context(name);
         }
-        let before = self.gpu.event()?;
-        queue(self).context(name)?;
-        let after = self.gpu.event()?;
+        let events = if self.gpu.records() {
+            self.gpu.set_stage(Some(self.pending.len()));
+            let queued = queue(self);
+            self.gpu.set_stage(None);
+            queued.context(name)?;
+            None
+        } else {
+            let before = self.gpu.event()?;
+            queue(self).context(name)?;
+            Some((before, self.gpu.event()?))
+        };
         self.pending.push(Pending {
             name,
             bytes,
             limit,
-            before,
-            after,
+            events,
         });
         Ok(())
     }
@@ -406,29 +413,29 @@ impl Job<'_, '_> {
             return Ok(());
         }
         let (origin, origin_event) = self.gpu.clock_anchor()?;
-        for Pending {
-            name,
-            bytes,
-            limit,
-            before,
-            after,
-        } in self.pending.drain(..)
-        {
-            let start = *origin + elapsed(origin_event, &before)?;
-            self.timeline
-                .push(name, start, elapsed(&before, &after)?, bytes, limit);
-            self.gpu.keep(before);
-            self.gpu.keep(after);
+        let mut recorded = self.gpu.recorded_times(self.pending.len());
+        for (stage, pending) in self.pending.drain(..).enumerate() {
+            let Pending {
+                name,
+                bytes,
+                limit,
+                events,
+            } = pending;
+            let (start, time) = match events {
+                Some((before, after)) => {
+                    let start = *origin + elapsed(origin_event, &before)?;
+                    let time = elapsed(&before, &after)?;
+                    self.gpu.keep(before);
+                    self.gpu.keep(after);
+                    (start, time)
+                }
+                None => match recorded[stage].take() {
+                    Some(measured) => measured,
+                    None => continue,
+                },
+            };
+            self.timeline.push(name, start, time, bytes, limit);
         }
         Ok(())
     }
-}
-
-/// The time between two events that have passed, on the GPU's clock.
-fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
-    let ms = before
-        .elapsed_ms(after)
-        .map_err(in_words)
-        .context("the GPU's clock")?;
-    Ok(Duration::from_secs_f64(f64::from(ms).max(0.0) / 1e3))
 }

@@ -142,7 +142,7 @@ pub mod calibrate {
         /// Lengths `image[samples]`, `dark[has_dark == 0 ? 0 : samples]`, `flat[has_flat == 0 ? 0 : samples]`, `factors[CHANNELS]`, `clamped[1]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
-        checked Calibrate<'a> = "calibrate" ["calibrate"] FORMS;
+        checked Calibrate<'a> = "calibrate" ["calibrate"] FORMS, 0;
         { image: ViewMut<'a>, samples: u64, dark: View<'a>, flat: View<'a>, factors: View<'a>, has_dark: u32, has_flat: u32, zero: i32, offset: i32, clamped: ViewMut<'a> }
         |it, launch, list| {
             launch.has("image", it.image.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -158,7 +158,7 @@ pub mod calibrate {
         /// `hot` of kernels/calibrate.cu.
         ///
         /// Lengths `src[width * height * CHANNELS]`, `dst[width * height * CHANNELS]`.
-        checked Hot<'a> = "calibrate" ["hot"] FORMS;
+        checked Hot<'a> = "calibrate" ["hot"] FORMS, 0;
         { src: View<'a>, dst: ViewMut<'a>, width: u64, height: u64, threshold: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.width.saturating_mul(it.height).saturating_mul(launch.form.channels).saturating_mul(launch.form.sample))?;
@@ -186,7 +186,7 @@ pub mod cast {
         /// `cast` of kernels/cast.cu.
         ///
         /// Trusts src and dst, which are addresses of samples that are aligned and in memory, as are all others that the strides lead to.
-        trusting Cast = "cast" ["cast"] &[Form::ONLY];
+        trusting Cast = "cast" ["cast"] &[Form::ONLY], 0;
         { src: u64, src_bytes: u32, src_form: u32, src_down: u64, src_across: u64, src_deep: u64, dst: u64, dst_bytes: u32, dst_form: u32, dst_down: u64, dst_across: u64, dst_deep: u64, height: u32, width: u32, channels: u32 }
         |it, launch, list| {
         } { list.push(&it.src); list.push(&it.src_bytes); list.push(&it.src_form); list.push(&it.src_down); list.push(&it.src_across); list.push(&it.src_deep); list.push(&it.dst); list.push(&it.dst_bytes); list.push(&it.dst_form); list.push(&it.dst_down); list.push(&it.dst_across); list.push(&it.dst_deep); list.push(&it.height); list.push(&it.width); list.push(&it.channels); }
@@ -208,7 +208,7 @@ pub mod curve {
         /// Lengths `image[samples]`, `tables[channels * (sizeof(T) == 1 ? 256 : 65536)]`.
         ///
         /// Requires `channels >= 1`.
-        checked Curve<'a> = "curve" ["curve"] FORMS;
+        checked Curve<'a> = "curve" ["curve"] FORMS, 0;
         { image: ViewMut<'a>, samples: u64, tables: View<'a>, channels: u32 }
         |it, launch, list| {
             launch.has("image", it.image.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -238,7 +238,7 @@ pub mod debayer {
         /// Lengths `src[width * height]`, `dst[3 * width * height]`.
         ///
         /// Requires `width >= 2`, `height >= 2`.
-        checked Debayer<'a> = "debayer" ["debayer"] FORMS;
+        checked Debayer<'a> = "debayer" ["debayer"] FORMS, 0;
         { src: View<'a>, dst: ViewMut<'a>, width: u64, height: u64, red_x: u32, red_y: u32, malvar: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.width.saturating_mul(it.height).saturating_mul(launch.form.sample))?;
@@ -259,7 +259,9 @@ pub mod depth {
         /// Lengths `src[samples]`, `dst[samples]`.
         ///
         /// Requires `channels >= 1`.
-        checked Narrow<'a> = "depth" ["narrow"] &[Form::ONLY];
+        ///
+        /// In sets of at most 113 pages.
+        checked Narrow<'a> = "depth" ["narrow"] &[Form::ONLY], 113;
         { src: View<'a>, samples: u64, dst: ViewMut<'a>, channels: u32, kept: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(2))?;
@@ -284,7 +286,7 @@ pub mod fit {
         /// Lengths `src[width * height * channels]`, `dst[new_width * new_height * channels]`.
         ///
         /// Requires `channels >= 1`, `new_width >= 1`, `new_width <= width`, `new_height >= 1`, `new_height <= height`, `lanes >= 1`, `32 % lanes == 0`.
-        checked Fit<'a> = "fit" ["fit"] FORMS;
+        checked Fit<'a> = "fit" ["fit"] FORMS, 0;
         { src: View<'a>, width: u64, height: u64, channels: u64, dst: ViewMut<'a>, new_width: u64, new_height: u64, lanes: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.width.saturating_mul(it.height).saturating_mul(it.channels).saturating_mul(launch.form.sample))?;
@@ -317,7 +319,9 @@ pub mod flip {
         /// `flip` of kernels/flip.cu.
         ///
         /// Lengths `src[width * height * PIXEL]`, `dst[width * height * PIXEL]`.
-        checked Flip<'a> = "flip" ["flip"] FORMS;
+        ///
+        /// In sets of at most 92 pages.
+        checked Flip<'a> = "flip" ["flip"] FORMS, 92;
         { src: View<'a>, dst: ViewMut<'a>, width: u64, height: u64, reverse_x: u32, reverse_y: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.width.saturating_mul(it.height).saturating_mul(launch.form.pixel))?;
@@ -347,7 +351,9 @@ pub mod histogram {
         /// Lengths `src[samples]`, `bins[CHANNELS * (sizeof(T) == 1 ? 256 : 65536)]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
-        checked Histogram<'a> = "histogram" ["histogram"] FORMS;
+        ///
+        /// In sets of at most 146 pages.
+        checked Histogram<'a> = "histogram" ["histogram"] FORMS, 146;
         { src: View<'a>, samples: u64, bins: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -370,7 +376,9 @@ pub mod inflate_adler {
         /// Lengths `bytes[count + 8]`, `report[REPORT + 4 * ceil(grid.blocks, tiles)]`.
         ///
         /// Requires `tiles >= 1`.
-        checked InflateAdler<'a> = "inflate_adler" ["inflate_adler"] &[Form::ONLY];
+        ///
+        /// In sets of at most 92 pages.
+        checked InflateAdler<'a> = "inflate_adler" ["inflate_adler"] &[Form::ONLY], 92;
         { bytes: View<'a>, count: u64, each: u64, tiles: u32, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("bytes", it.bytes.len(), it.count.saturating_add(8))?;
@@ -390,7 +398,9 @@ pub mod inflate_chain {
         /// Lengths `stream[bits / 32 + 1]`, `parts[..]`, `places[..]`, `report[REPORT]`.
         ///
         /// Trusts report and parts, as inflate_order and inflate_count leave them: there are as many places as parts.
-        trusting InflateChain<'a> = "inflate_chain" ["inflate_chain"] &[Form::ONLY];
+        ///
+        /// In sets of at most 68 pages.
+        trusting InflateChain<'a> = "inflate_chain" ["inflate_chain"] &[Form::ONLY], 68;
         { stream: View<'a>, bits: u32, parts: View<'a>, head: u32, bytes: u32, most_matches: u32, places: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), (u64::from(it.bits) / 32).saturating_add(1).saturating_mul(4))?;
@@ -409,7 +419,9 @@ pub mod inflate_count {
         /// Lengths `stream[words]`, `codes[..]`, `parts[to]`, `lanes[to * LANES]`, `report[REPORT]`.
         ///
         /// Trusts parts, whose codes there are; where `to` is 0, report too, as inflate_order leaves it: there are so many parts and their lanes.
-        trusting InflateCount<'a> = "inflate_count" ["inflate_count"] &[Form::ONLY];
+        ///
+        /// In sets of at most 60 pages.
+        trusting InflateCount<'a> = "inflate_count" ["inflate_count"] &[Form::ONLY], 60;
         { stream: View<'a>, words: u32, codes: View<'a>, parts: ViewMut<'a>, lanes: ViewMut<'a>, from: u32, to: u32, rounds: u32, report: View<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -444,7 +456,9 @@ pub mod inflate_find {
         /// `inflate_find` of kernels/inflate_find.cu.
         ///
         /// Lengths `stream[words]`, `hits[most]`, `report[REPORT]`.
-        checked InflateFind<'a> = "inflate_find" ["inflate_find"] &[Form::ONLY];
+        ///
+        /// In sets of at most 78 pages.
+        checked InflateFind<'a> = "inflate_find" ["inflate_find"] &[Form::ONLY], 78;
         { stream: View<'a>, words: u32, bits: u32, first: u32, last: u32, most: u32, hits: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -457,7 +471,9 @@ pub mod inflate_find {
         /// `inflate_sieve` of kernels/inflate_find.cu.
         ///
         /// Lengths `stream[words]`, `hits[most]`, `likely[most_likely]`, `report[REPORT]`.
-        checked InflateSieve<'a> = "inflate_find" ["inflate_sieve"] &[Form::ONLY];
+        ///
+        /// In sets of at most 78 pages.
+        checked InflateSieve<'a> = "inflate_find" ["inflate_sieve"] &[Form::ONLY], 78;
         { stream: View<'a>, words: u32, most: u32, most_likely: u32, hits: View<'a>, likely: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -473,7 +489,9 @@ pub mod inflate_find {
         /// Lengths `stream[words]`, `likely[most_likely]`, `counts[ceil(bits, REGION)]`, `heads[ceil(bits, REGION) * MOST]`, `codes[most_codes]`, `report[REPORT]`.
         ///
         /// Trusts likely, as inflate_sieve leaves it: bits of the stream.
-        trusting InflateRead<'a> = "inflate_find" ["inflate_read"] &[Form::ONLY];
+        ///
+        /// In sets of at most 60 pages.
+        trusting InflateRead<'a> = "inflate_find" ["inflate_read"] &[Form::ONLY], 60;
         { stream: View<'a>, words: u32, bits: u32, most_likely: u32, most_codes: u32, likely: View<'a>, counts: ViewMut<'a>, heads: ViewMut<'a>, codes: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -489,7 +507,9 @@ pub mod inflate_find {
         /// `inflate_order` of kernels/inflate_find.cu.
         ///
         /// Lengths `counts[regions]`, `heads[regions * MOST]`, `order[regions * MOST]`, `parts[most_parts]`, `report[REPORT]`.
-        checked InflateOrder<'a> = "inflate_find" ["inflate_order"] &[Form::ONLY];
+        ///
+        /// In sets of at most 68 pages.
+        checked InflateOrder<'a> = "inflate_find" ["inflate_order"] &[Form::ONLY], 68;
         { bits: u32, regions: u32, counts: View<'a>, heads: View<'a>, span: u32, most_parts: u32, order: ViewMut<'a>, parts: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("counts", it.counts.len(), u64::from(it.regions).saturating_mul(4))?;
@@ -514,7 +534,9 @@ pub mod inflate_matches {
         /// Lengths `parts[..]`, `places[..]`, `matches[..]`, `bytes[..]`, `sources[..]`, `waiting[..]`, `report[REPORT]`.
         ///
         /// Trusts all of them, as inflate_write leaves them: a source and a bit that waits for each byte.
-        trusting InflateNear<'a> = "inflate_matches" ["inflate_near"] &[Form::ONLY];
+        ///
+        /// In sets of at most 68 pages.
+        trusting InflateNear<'a> = "inflate_matches" ["inflate_near"] &[Form::ONLY], 68;
         { parts: View<'a>, places: View<'a>, matches: View<'a>, bytes: ViewMut<'a>, sources: ViewMut<'a>, waiting: ViewMut<'a>, report: View<'a> }
         |it, launch, list| {
             launch.has("report", it.report.len(), 64)?;
@@ -527,7 +549,9 @@ pub mod inflate_matches {
         /// Lengths `waiting[count]`, `sources[..]`, `bytes[..]`, `report[REPORT]`.
         ///
         /// Trusts waiting and sources, as inflate_near leaves them.
-        trusting InflateFar<'a> = "inflate_matches" ["inflate_far"] &[Form::ONLY];
+        ///
+        /// In sets of at most 92 pages.
+        trusting InflateFar<'a> = "inflate_matches" ["inflate_far"] &[Form::ONLY], 92;
         { waiting: View<'a>, count: u32, sources: ViewMut<'a>, bytes: ViewMut<'a>, report: View<'a> }
         |it, launch, list| {
             launch.has("waiting", it.waiting.len(), u64::from(it.count).saturating_mul(4))?;
@@ -551,7 +575,9 @@ pub mod inflate_write {
         /// Lengths `stream[words]`, `codes[..]`, `parts[..]`, `lanes[..]`, `places[..]`, `bytes[..]`, `matches[..]`, `report[REPORT]`.
         ///
         /// Trusts report, parts, lanes and places: their bytes and matches there are.
-        trusting InflateWrite<'a> = "inflate_write" ["inflate_write"] &[Form::ONLY];
+        ///
+        /// In sets of at most 53 pages.
+        trusting InflateWrite<'a> = "inflate_write" ["inflate_write"] &[Form::ONLY], 53;
         { stream: View<'a>, words: u32, codes: View<'a>, parts: View<'a>, lanes: View<'a>, places: View<'a>, bytes: ViewMut<'a>, matches: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -565,7 +591,9 @@ pub mod inflate_write {
         /// Lengths `stream[..]`, `pieces[grid.blocks]`, `bytes[..]`.
         ///
         /// Trusts pieces, which lie inside the stream and the bytes.
-        trusting InflateStored<'a> = "inflate_write" ["inflate_stored"] &[Form::ONLY];
+        ///
+        /// In sets of at most 146 pages.
+        trusting InflateStored<'a> = "inflate_write" ["inflate_stored"] &[Form::ONLY], 146;
         { stream: View<'a>, pieces: View<'a>, bytes: ViewMut<'a> }
         |it, launch, list| {
             launch.has("pieces", it.pieces.len(), launch.blocks().saturating_mul(16))?;
@@ -586,7 +614,9 @@ pub mod lut {
         /// `lut` of kernels/lut.cu.
         ///
         /// Lengths `src[samples]`, `dst[3 * samples]`, `table[768]`.
-        checked Lut<'a> = "lut" ["lut"] FORMS;
+        ///
+        /// In sets of at most 113 pages.
+        checked Lut<'a> = "lut" ["lut"] FORMS, 113;
         { src: View<'a>, samples: u64, dst: ViewMut<'a>, table: View<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -599,7 +629,9 @@ pub mod lut {
         /// `interpolated` of kernels/lut.cu.
         ///
         /// Lengths `src[samples]`, `dst[3 * samples]`, `table[768]`.
-        checked Interpolated<'a> = "lut" ["interpolated"] FORMS;
+        ///
+        /// In sets of at most 113 pages.
+        checked Interpolated<'a> = "lut" ["interpolated"] FORMS, 113;
         { src: View<'a>, samples: u64, dst: ViewMut<'a>, table: View<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -631,7 +663,9 @@ pub mod lzw {
         /// Requires `grid.blocks == count`.
         ///
         /// Trusts begins, which rise and end two words before the end of the stream, and segments, of which there are as many as first_slot gives for the stream after the last one.
-        trusting LzwFind<'a> = "lzw" ["lzw_find"] &[Form::ONLY];
+        ///
+        /// In sets of at most 78 pages.
+        trusting LzwFind<'a> = "lzw" ["lzw_find"] &[Form::ONLY], 78;
         { stream: View<'a>, words: u32, begins: View<'a>, count: u32, segments: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -647,7 +681,9 @@ pub mod lzw {
         /// Lengths `stream[words]`, `segments[grid.blocks]`.
         ///
         /// Trusts segments, which lie inside the stream.
-        trusting LzwMeasure<'a> = "lzw" ["lzw_measure"] &[Form::ONLY];
+        ///
+        /// In sets of at most 146 pages.
+        trusting LzwMeasure<'a> = "lzw" ["lzw_measure"] &[Form::ONLY], 146;
         { stream: View<'a>, words: u32, segments: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -661,7 +697,9 @@ pub mod lzw {
         /// Lengths `stream[words]`, `begins[count + 1]`, `segments[grid.blocks]`, `bytes[total]`, `report[REPORT]`.
         ///
         /// Trusts segments, which lie inside the stream, and whose streams there are; begins, as lzw_find does.
-        trusting LzwWrite<'a> = "lzw" ["lzw_write"] &[Form::ONLY];
+        ///
+        /// In sets of at most 60 pages.
+        trusting LzwWrite<'a> = "lzw" ["lzw_write"] &[Form::ONLY], 60;
         { stream: View<'a>, words: u32, begins: View<'a>, count: u32, each: u32, total: u32, segments: View<'a>, bytes: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stream", it.stream.len(), u64::from(it.words).saturating_mul(4))?;
@@ -670,6 +708,38 @@ pub mod lzw {
             launch.has("bytes", it.bytes.len(), u64::from(it.total))?;
             launch.has("report", it.report.len(), 64)?;
         } { list.push(&it.stream); list.push(&it.words); list.push(&it.begins); list.push(&it.count); list.push(&it.each); list.push(&it.total); list.push(&it.segments); list.push(&it.bytes); list.push(&it.report); }
+    }
+}
+
+/// kernels/memory.cu
+pub mod memory {
+    use crate::gpu::driver::launch::{arguments, Form, View, ViewMut};
+
+    arguments! {
+        /// `move` of kernels/memory.cu.
+        ///
+        /// Lengths `src[bytes]`, `dst[bytes]`.
+        ///
+        /// In sets of at most 146 pages.
+        checked Move<'a> = "memory" ["move"] &[Form::ONLY], 146;
+        { src: View<'a>, dst: ViewMut<'a>, bytes: u64 }
+        |it, launch, list| {
+            launch.has("src", it.src.len(), it.bytes)?;
+            launch.has("dst", it.dst.len(), it.bytes)?;
+        } { list.push(&it.src); list.push(&it.dst); list.push(&it.bytes); }
+    }
+
+    arguments! {
+        /// `fill_bytes` of kernels/memory.cu.
+        ///
+        /// Lengths `dst[bytes]`.
+        ///
+        /// In sets of at most 146 pages.
+        checked FillBytes<'a> = "memory" ["fill_bytes"] &[Form::ONLY], 146;
+        { dst: ViewMut<'a>, bytes: u64, byte: u32 }
+        |it, launch, list| {
+            launch.has("dst", it.dst.len(), it.bytes)?;
+        } { list.push(&it.dst); list.push(&it.bytes); list.push(&it.byte); }
     }
 }
 
@@ -694,7 +764,9 @@ pub mod normalize {
         /// Lengths `src[samples]`, `ranges[2 * CHANNELS]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
-        checked Minmax<'a> = "normalize" ["minmax"] FORMS;
+        ///
+        /// In sets of at most 146 pages.
+        checked Minmax<'a> = "normalize" ["minmax"] FORMS, 146;
         { src: View<'a>, samples: u64, ranges: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -711,7 +783,9 @@ pub mod normalize {
         /// Requires `samples % CHANNELS == 0`, `grid.blocks == ceil(samples * sizeof(T), 4096)`.
         ///
         /// In place `src = dst`.
-        checked Scale<'a> = "normalize" ["scale"] FORMS;
+        ///
+        /// In sets of at most 78 pages.
+        checked Scale<'a> = "normalize" ["scale"] FORMS, 78;
         { src: Option<View<'a>>, dst: ViewMut<'a>, samples: u64, ranges: View<'a>, per_channel: u32, lo: u32, hi: u32 }
         |it, launch, list| {
             launch.has("src", it.src.as_ref().map_or(u64::MAX, View::len), it.samples.saturating_mul(launch.form.sample))?;
@@ -733,7 +807,9 @@ pub mod png_codes {
         /// Lengths `filtered[grid.blocks / blocks * stride]`, `block[grid.blocks]`.
         ///
         /// Requires `rows >= 1`, `blocks >= 1`, `grid.blocks == ceil(height, rows) * blocks`, `min(rows, height) * (row + 1) <= stride`, `stride % 16 == 0`.
-        checked PngHistogram<'a> = "png_codes" ["png_histogram"] &[Form::ONLY];
+        ///
+        /// In sets of at most 78 pages.
+        checked PngHistogram<'a> = "png_codes" ["png_histogram"] &[Form::ONLY], 78;
         { row: u32, height: u32, rows: u32, filtered: View<'a>, stride: u64, blocks: u32, block: ViewMut<'a> }
         |it, launch, list| {
             launch.has("filtered", it.filtered.len(), (launch.blocks() / u64::from(it.blocks).max(1)).saturating_mul(it.stride))?;
@@ -752,7 +828,9 @@ pub mod png_codes {
         /// Lengths `block[grid.blocks]`.
         ///
         /// Requires `rows >= 1`, `blocks >= 1`, `grid.blocks == ceil(height, rows) * blocks`.
-        checked PngCodes<'a> = "png_codes" ["png_codes"] &[Form::ONLY];
+        ///
+        /// In sets of at most 146 pages.
+        checked PngCodes<'a> = "png_codes" ["png_codes"] &[Form::ONLY], 146;
         { row: u32, height: u32, rows: u32, blocks: u32, block: ViewMut<'a> }
         |it, launch, list| {
             launch.has("block", it.block.len(), launch.blocks().saturating_mul(5800))?;
@@ -783,7 +861,9 @@ pub mod png_crc {
         /// Requires `len <= room`, `room <= len + 256`.
         ///
         /// Trusts stretches, which lie inside the file and the stream, and whose sums there are.
-        trusting PngJoin<'a> = "png_crc" ["png_join"] &[Form::ONLY];
+        ///
+        /// In sets of at most 78 pages.
+        trusting PngJoin<'a> = "png_crc" ["png_join"] &[Form::ONLY], 78;
         { file: View<'a>, stretches: View<'a>, count: u32, stream: ViewMut<'a>, len: u32, room: u32, sums: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stretches", it.stretches.len(), u64::from(it.count).saturating_mul(24))?;
@@ -797,7 +877,9 @@ pub mod png_crc {
         /// `png_agree` of kernels/png_crc.cu.
         ///
         /// Lengths `sums[count]`, `report[REPORT]`.
-        checked PngAgree<'a> = "png_crc" ["png_agree"] &[Form::ONLY];
+        ///
+        /// In sets of at most 146 pages.
+        checked PngAgree<'a> = "png_crc" ["png_agree"] &[Form::ONLY], 146;
         { sums: View<'a>, count: u32, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("sums", it.sums.len(), u64::from(it.count).saturating_mul(4))?;
@@ -811,7 +893,9 @@ pub mod png_crc {
         /// Lengths `bytes[..]`, `stretches[count]`, `sums[..]`.
         ///
         /// Trusts stretches, which lie inside the bytes, and whose sums there are.
-        trusting PngCrc<'a> = "png_crc" ["png_crc"] &[Form::ONLY];
+        ///
+        /// In sets of at most 113 pages.
+        trusting PngCrc<'a> = "png_crc" ["png_crc"] &[Form::ONLY], 113;
         { bytes: View<'a>, stretches: View<'a>, count: u32, sums: ViewMut<'a> }
         |it, launch, list| {
             launch.has("stretches", it.stretches.len(), u64::from(it.count).saturating_mul(24))?;
@@ -824,7 +908,9 @@ pub mod png_crc {
         /// Lengths `bytes[..]`, `stretches[count]`, `sums[..]`, `report[REPORT]`.
         ///
         /// Trusts stretches, which lie inside the bytes, and whose sums there are.
-        trusting InflateCrc<'a> = "png_crc" ["inflate_crc"] &[Form::ONLY];
+        ///
+        /// In sets of at most 92 pages.
+        trusting InflateCrc<'a> = "png_crc" ["inflate_crc"] &[Form::ONLY], 92;
         { bytes: View<'a>, stretches: View<'a>, count: u32, sums: ViewMut<'a>, report: View<'a> }
         |it, launch, list| {
             launch.has("stretches", it.stretches.len(), u64::from(it.count).saturating_mul(24))?;
@@ -846,7 +932,9 @@ pub mod png_filter {
         /// Lengths `image[row * height]`, `segments[grid.blocks]`.
         ///
         /// Requires `rows >= 1`, `grid.blocks == ceil(height, rows)`, `pixel >= 1`, `pixel <= row`, `swap <= 1`.
-        checked PngChoose<'a> = "png_filter" ["png_choose"] &[Form::ONLY];
+        ///
+        /// In sets of at most 92 pages.
+        checked PngChoose<'a> = "png_filter" ["png_choose"] &[Form::ONLY], 92;
         { image: View<'a>, row: u32, height: u32, rows: u32, pixel: u32, swap: u32, segments: ViewMut<'a> }
         |it, launch, list| {
             launch.has("image", it.image.len(), u64::from(it.row).saturating_mul(u64::from(it.height)))?;
@@ -865,7 +953,9 @@ pub mod png_filter {
         /// Lengths `image[row * height]`, `segments[grid.blocks / tiles]`, `filtered[grid.blocks / tiles * stride]`.
         ///
         /// Requires `rows >= 1`, `tiles >= 1`, `grid.blocks == ceil(height, rows) * tiles`, `min(rows, height) * (row + 1) <= stride`, `stride % 16 == 0`, `swap <= 1`.
-        checked PngFilter<'a> = "png_filter" ["png_filter"] &[Form::ONLY];
+        ///
+        /// In sets of at most 60 pages.
+        checked PngFilter<'a> = "png_filter" ["png_filter"] &[Form::ONLY], 60;
         { image: View<'a>, row: u32, height: u32, rows: u32, pixel: u32, swap: u32, segments: ViewMut<'a>, filtered: ViewMut<'a>, stride: u64, tiles: u32 }
         |it, launch, list| {
             launch.has("image", it.image.len(), u64::from(it.row).saturating_mul(u64::from(it.height)))?;
@@ -886,7 +976,9 @@ pub mod png_filter {
         /// Lengths `filtered[grid.blocks * stride]`, `segments[grid.blocks]`.
         ///
         /// Requires `rows >= 1`, `grid.blocks == ceil(height, rows)`, `min(rows, height) * (row + 1) <= stride`.
-        checked PngEstimate<'a> = "png_filter" ["png_estimate"] &[Form::ONLY];
+        ///
+        /// In sets of at most 92 pages.
+        checked PngEstimate<'a> = "png_filter" ["png_estimate"] &[Form::ONLY], 92;
         { row: u32, height: u32, rows: u32, filtered: View<'a>, stride: u64, segments: ViewMut<'a> }
         |it, launch, list| {
             launch.has("filtered", it.filtered.len(), launch.blocks().saturating_mul(it.stride))?;
@@ -908,7 +1000,9 @@ pub mod png_pack {
         /// Lengths `block[count * blocks]`, `segments[count]`.
         ///
         /// Requires `rows >= 1`, `count == ceil(height, rows)`, `min(rows, height) * (row + 1) <= blocks * DEFLATE_BLOCK`.
-        checked PngPlace<'a> = "png_pack" ["png_place"] &[Form::ONLY];
+        ///
+        /// In sets of at most 92 pages.
+        checked PngPlace<'a> = "png_pack" ["png_place"] &[Form::ONLY], 92;
         { row: u32, height: u32, rows: u32, count: u32, blocks: u32, block: ViewMut<'a>, segments: ViewMut<'a> }
         |it, launch, list| {
             launch.has("block", it.block.len(), u64::from(it.count).saturating_mul(u64::from(it.blocks)).saturating_mul(5800))?;
@@ -927,7 +1021,9 @@ pub mod png_pack {
         /// Requires `rows >= 1`, `blocks >= 1`, `grid.blocks == ceil(height, rows) * blocks`, `min(rows, height) * (row + 1) <= stride`, `stride % 16 == 0`.
         ///
         /// Trusts block, as png_place leaves it, and places: from each on, `out` has room for the bytes of its segment.
-        trusting PngPack<'a> = "png_pack" ["png_pack"] &[Form::ONLY];
+        ///
+        /// In sets of at most 60 pages.
+        trusting PngPack<'a> = "png_pack" ["png_pack"] &[Form::ONLY], 60;
         { row: u32, height: u32, rows: u32, filtered: View<'a>, stride: u64, blocks: u32, block: View<'a>, places: View<'a>, out: ViewMut<'a> }
         |it, launch, list| {
             launch.has("filtered", it.filtered.len(), (launch.blocks() / u64::from(it.blocks).max(1)).saturating_mul(it.stride))?;
@@ -961,7 +1057,9 @@ pub mod png_rows {
         /// `png_kinds` of kernels/png_rows.cu.
         ///
         /// Lengths `bytes[height * (row + 1) + 32]`, `filters[height]`, `report[REPORT]`.
-        checked PngKinds<'a> = "png_rows" ["png_kinds"] &[Form::ONLY];
+        ///
+        /// In sets of at most 113 pages.
+        checked PngKinds<'a> = "png_rows" ["png_kinds"] &[Form::ONLY], 113;
         { bytes: ViewMut<'a>, row: u32, height: u32, filters: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("bytes", it.bytes.len(), u64::from(it.height).saturating_mul(u64::from(it.row).saturating_add(1)).saturating_add(32))?;
@@ -976,7 +1074,9 @@ pub mod png_rows {
         /// Lengths `rows[row * height]`, `palette[colours]`, `samples[width * height * (mode == RGB_KEY ? bits / 2 : bits == 16 ? 4 : mode >= PALETTE ? mode : mode + 1)]`, `report[REPORT]`.
         ///
         /// Requires `width * bits * (mode == RGB_KEY ? 3 : 1) <= 8 * row`, `bits >= 1`, `mode <= PALETTE_OPACITY`, `colours >= (mode < PALETTE ? 0 : 1)`.
-        checked PngExpand<'a> = "png_rows" ["png_expand"] &[Form::ONLY];
+        ///
+        /// In sets of at most 53 pages.
+        checked PngExpand<'a> = "png_rows" ["png_expand"] &[Form::ONLY], 53;
         { rows: View<'a>, row: u32, width: u32, height: u32, bits: u32, mode: u32, key: u64, palette: View<'a>, colours: u32, samples: ViewMut<'a>, report: ViewMut<'a> }
         |it, launch, list| {
             launch.has("rows", it.rows.len(), u64::from(it.row).saturating_mul(u64::from(it.height)))?;
@@ -1015,7 +1115,9 @@ pub mod png_unfilter {
         /// Lengths `bytes[height * (row + 1) + 32]`, `filters[height]`, `image[row * height]`, `report[REPORT]`.
         ///
         /// Requires `swap <= 1`.
-        checked PngFlat<'a> = "png_unfilter" ["png_flat"] FORMS;
+        ///
+        /// In sets of at most 78 pages.
+        checked PngFlat<'a> = "png_unfilter" ["png_flat"] FORMS, 78;
         { bytes: View<'a>, row: u32, height: u32, swap: u32, filters: View<'a>, image: ViewMut<'a>, report: View<'a> }
         |it, launch, list| {
             launch.has("bytes", it.bytes.len(), u64::from(it.height).saturating_mul(u64::from(it.row).saturating_add(1)).saturating_add(32))?;
@@ -1032,7 +1134,9 @@ pub mod png_unfilter {
         /// Lengths `bytes[height * (row + 1) + 32]`, `filters[height]`, `image[row * height]`, `report[REPORT]`, `progress[1 + ceil(height, SPARSE)]`.
         ///
         /// Requires `swap <= 1`, `width * PIXEL <= row`.
-        checked PngWave<'a> = "png_unfilter" ["png_wave"] FORMS;
+        ///
+        /// In sets of at most 60 pages.
+        checked PngWave<'a> = "png_unfilter" ["png_wave"] FORMS, 60;
         { bytes: View<'a>, row: u32, height: u32, swap: u32, filters: View<'a>, image: ViewMut<'a>, report: View<'a>, width: u32, progress: ViewMut<'a> }
         |it, launch, list| {
             launch.has("bytes", it.bytes.len(), u64::from(it.height).saturating_mul(u64::from(it.row).saturating_add(1)).saturating_add(32))?;
@@ -1059,7 +1163,7 @@ pub mod project {
         /// `add` of kernels/project.cu.
         ///
         /// Lengths `src[samples]`, `sums[samples]`.
-        checked Add<'a> = "project" ["add"] FORMS;
+        checked Add<'a> = "project" ["add"] FORMS, 0;
         { src: View<'a>, samples: u64, sums: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -1071,7 +1175,7 @@ pub mod project {
         /// `lower` of kernels/project.cu.
         ///
         /// Lengths `src[samples]`, `least[samples]`.
-        checked Lower<'a> = "project" ["lower"] FORMS;
+        checked Lower<'a> = "project" ["lower"] FORMS, 0;
         { src: View<'a>, samples: u64, least: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -1083,7 +1187,7 @@ pub mod project {
         /// `raise` of kernels/project.cu.
         ///
         /// Lengths `src[samples]`, `greatest[samples]`.
-        checked Raise<'a> = "project" ["raise"] FORMS;
+        checked Raise<'a> = "project" ["raise"] FORMS, 0;
         { src: View<'a>, samples: u64, greatest: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -1097,7 +1201,7 @@ pub mod project {
         /// Lengths `src[images * samples]`, `dst[samples]`.
         ///
         /// Requires `images >= 1`, `images <= 65535`.
-        checked Median<'a> = "project" ["median"] FORMS;
+        checked Median<'a> = "project" ["median"] FORMS, 0;
         { src: View<'a>, samples: u64, images: u32, dst: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), u64::from(it.images).saturating_mul(it.samples).saturating_mul(launch.form.sample))?;
@@ -1130,7 +1234,9 @@ pub mod sum {
         /// Lengths `src[samples]`, `totals[CHANNELS]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
-        checked Sum<'a> = "sum" ["sum"] FORMS;
+        ///
+        /// In sets of at most 146 pages.
+        checked Sum<'a> = "sum" ["sum"] FORMS, 146;
         { src: View<'a>, samples: u64, totals: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -1156,7 +1262,9 @@ pub mod tiff_rows {
         /// Lengths `bytes[((ceil(width, chunk_width) - 1) * ceil(height, chunk_height) * chunk_height + height) * chunk_width * channels * SAMPLE]`, `image[width * height * channels]`, `report[REPORT]`.
         ///
         /// Requires `chunk_width >= 1`, `chunk_height >= 1`, `channels >= 1`.
-        checked TiffRows<'a> = "tiff_rows" ["tiff_rows"] FORMS;
+        ///
+        /// In sets of at most 68 pages.
+        checked TiffRows<'a> = "tiff_rows" ["tiff_rows"] FORMS, 68;
         { bytes: View<'a>, width: u32, height: u32, channels: u32, chunk_width: u32, chunk_height: u32, differences: u32, swap: u32, kind: u32, image: ViewMut<'a>, report: View<'a> }
         |it, launch, list| {
             launch.has("bytes", it.bytes.len(), u64::from(it.width).div_ceil(u64::from(it.chunk_width).max(1)).saturating_sub(1).saturating_mul(u64::from(it.height).div_ceil(u64::from(it.chunk_height).max(1))).saturating_mul(u64::from(it.chunk_height)).saturating_add(u64::from(it.height)).saturating_mul(u64::from(it.chunk_width)).saturating_mul(u64::from(it.channels)).saturating_mul(launch.form.sample))?;
@@ -1186,7 +1294,9 @@ pub mod transpose {
         /// `transpose` of kernels/transpose.cu.
         ///
         /// Lengths `src[width * height * PIXEL]`, `dst[width * height * PIXEL]`.
-        checked Transpose<'a> = "transpose" ["transpose"] FORMS;
+        ///
+        /// In sets of at most 92 pages.
+        checked Transpose<'a> = "transpose" ["transpose"] FORMS, 92;
         { src: View<'a>, dst: ViewMut<'a>, width: u64, height: u64, reverse_x: u32, reverse_y: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.width.saturating_mul(it.height).saturating_mul(launch.form.pixel))?;
@@ -1205,7 +1315,7 @@ pub mod wide_count {
         /// Lengths `src[samples]`, `bins[65536]`.
         ///
         /// Requires `channels >= 1`.
-        checked Count<'a> = "wide_count" ["count"] &[Form::ONLY];
+        checked Count<'a> = "wide_count" ["count"] &[Form::ONLY], 0;
         { src: View<'a>, samples: u64, channels: u32, first: u32, counted: u32, least: u32, span: u32, upper: u32, bins: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(4))?;
@@ -1232,7 +1342,7 @@ pub mod wide_extremes {
         /// Lengths `src[samples]`, `ranges[10]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
-        checked Extremes<'a> = "wide_extremes" ["extremes"] FORMS;
+        checked Extremes<'a> = "wide_extremes" ["extremes"] FORMS, 0;
         { src: View<'a>, samples: u64, least: u32, span: u32, ranges: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(4))?;
@@ -1268,7 +1378,7 @@ pub mod wide_stretch {
         /// Lengths `src[samples]`, `dst[samples]`, `scales[CHANNELS]`.
         ///
         /// Requires `samples % CHANNELS == 0`, `grid.blocks == ceil(samples, 4096)`.
-        checked Stretch<'a> = "wide_stretch" ["stretch"] FORMS;
+        checked Stretch<'a> = "wide_stretch" ["stretch"] FORMS, 0;
         { src: View<'a>, dst: ViewMut<'a>, samples: u64, scales: View<'a>, is_real: u32, nan: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(4))?;
@@ -1300,7 +1410,7 @@ pub mod wide_sum {
         /// Lengths `src[samples]`, `totals[2 * EXPONENTS * CHANNELS + 1]`.
         ///
         /// Requires `samples % CHANNELS == 0`.
-        checked Sum<'a> = "wide_sum" ["sum"] FORMS;
+        checked Sum<'a> = "wide_sum" ["sum"] FORMS, 0;
         { src: View<'a>, samples: u64, is_real: u32, nan: u32, totals: ViewMut<'a> }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(4))?;
@@ -1325,7 +1435,7 @@ pub mod zscale {
         /// Lengths `src[samples]`, `picked[count]`.
         ///
         /// Requires `channels >= 1`, `colours >= 1`.
-        checked Pick<'a> = "zscale" ["pick"] FORMS;
+        checked Pick<'a> = "zscale" ["pick"] FORMS, 0;
         { src: View<'a>, samples: u64, picked: ViewMut<'a>, count: u64, stride: u64, channels: u32, colours: u32 }
         |it, launch, list| {
             launch.has("src", it.src.len(), it.samples.saturating_mul(launch.form.sample))?;
@@ -1350,7 +1460,7 @@ pub mod papers {
             /// Requires `grid.block == BLOCK`, `lo <= hi`.
             ///
             /// Trusts state, as the launches before have left it, and that the launch is cooperative.
-            trusting Fused<'a> = "papers/fused" ["fused"] &[Form::ONLY];
+            trusting Fused<'a> = "papers/fused" ["fused"] &[Form::ONLY], 0;
             { src: View<'a>, dst: ViewMut<'a>, vectors: u64, state: ViewMut<'a>, lo: u32, hi: u32 }
             |it, launch, list| {
                 launch.has("src", it.src.len(), it.vectors.saturating_mul(8).saturating_mul(2))?;
@@ -1368,7 +1478,7 @@ pub mod papers {
 
         arguments! {
             /// `empty` of kernels/papers/launch.cu.
-            checked Empty = "papers/launch" ["empty"] &[Form::ONLY];
+            checked Empty = "papers/launch" ["empty"] &[Form::ONLY], 0;
             {}
             |it, launch, list| {
             } {}
@@ -1378,7 +1488,7 @@ pub mod papers {
             /// `mark` of kernels/papers/launch.cu.
             ///
             /// Lengths `marks[i + 1]`.
-            checked Mark<'a> = "papers/launch" ["mark"] &[Form::ONLY];
+            checked Mark<'a> = "papers/launch" ["mark"] &[Form::ONLY], 0;
             { marks: ViewMut<'a>, i: u32 }
             |it, launch, list| {
                 launch.has("marks", it.marks.len(), u64::from(it.i).saturating_add(1).saturating_mul(4))?;
@@ -1387,7 +1497,7 @@ pub mod papers {
 
         arguments! {
             /// `spin` of kernels/papers/launch.cu.
-            checked Spin = "papers/launch" ["spin"] &[Form::ONLY];
+            checked Spin = "papers/launch" ["spin"] &[Form::ONLY], 0;
             { nanoseconds: u64 }
             |it, launch, list| {
             } { list.push(&it.nanoseconds); }
@@ -1397,7 +1507,7 @@ pub mod papers {
             /// `differing` of kernels/papers/launch.cu.
             ///
             /// Lengths `a[n]`, `b[n]`, `count[1]`.
-            checked Differing<'a> = "papers/launch" ["differing"] &[Form::ONLY];
+            checked Differing<'a> = "papers/launch" ["differing"] &[Form::ONLY], 0;
             { a: View<'a>, b: View<'a>, n: u64, count: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("a", it.a.len(), it.n.saturating_mul(4))?;
@@ -1415,7 +1525,7 @@ pub mod papers {
             /// `rows` of kernels/papers/layout.cu.
             ///
             /// Lengths `data[(rows - 1) * pitch + min(width, grid.block)]`, `sums[grid.threads]`.
-            checked Rows<'a> = "papers/layout" ["rows"] &[Form::ONLY];
+            checked Rows<'a> = "papers/layout" ["rows"] &[Form::ONLY], 0;
             { data: View<'a>, rows: u32, width: u32, pitch: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.rows).saturating_sub(1).saturating_mul(u64::from(it.pitch)).saturating_add(u64::from(it.width).min(launch.block())).saturating_mul(4))?;
@@ -1427,7 +1537,7 @@ pub mod papers {
             /// `records` of kernels/papers/layout.cu.
             ///
             /// Lengths `abc[3 * n]`.
-            checked Records<'a> = "papers/layout" ["records"] &[Form::ONLY];
+            checked Records<'a> = "papers/layout" ["records"] &[Form::ONLY], 0;
             { abc: ViewMut<'a>, n: u64 }
             |it, launch, list| {
                 launch.has("abc", it.abc.len(), 3_u64.saturating_mul(it.n).saturating_mul(4))?;
@@ -1438,7 +1548,7 @@ pub mod papers {
             /// `arrays` of kernels/papers/layout.cu.
             ///
             /// Lengths `a[n]`, `b[n]`, `c[n]`.
-            checked Arrays<'a> = "papers/layout" ["arrays"] &[Form::ONLY];
+            checked Arrays<'a> = "papers/layout" ["arrays"] &[Form::ONLY], 0;
             { a: View<'a>, b: View<'a>, c: ViewMut<'a>, n: u64 }
             |it, launch, list| {
                 launch.has("a", it.a.len(), it.n.saturating_mul(4))?;
@@ -1453,7 +1563,7 @@ pub mod papers {
             /// Lengths `data[..]`, `index[n]`, `out[n]`.
             ///
             /// Trusts index, each of whose words is the number of a word of data.
-            trusting Gather<'a> = "papers/layout" ["gather"] &[Form::ONLY];
+            trusting Gather<'a> = "papers/layout" ["gather"] &[Form::ONLY], 0;
             { data: View<'a>, index: View<'a>, out: ViewMut<'a>, n: u64 }
             |it, launch, list| {
                 launch.has("index", it.index.len(), it.n.saturating_mul(4))?;
@@ -1467,7 +1577,7 @@ pub mod papers {
             /// Lengths `data[rows * width]`, `sums[grid.threads]`.
             ///
             /// Requires `column < width`.
-            checked Column<'a> = "papers/layout" ["column", "column_transposed"] &[Form::ONLY];
+            checked Column<'a> = "papers/layout" ["column", "column_transposed"] &[Form::ONLY], 0;
             { data: View<'a>, rows: u32, width: u32, column: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.rows).saturating_mul(u64::from(it.width)).saturating_mul(4))?;
@@ -1480,7 +1590,7 @@ pub mod papers {
             /// `point` of kernels/papers/layout.cu.
             ///
             /// Lengths `data[pitch * rows]`, `table[rows]`.
-            checked Point<'a> = "papers/layout" ["point"] &[Form::ONLY];
+            checked Point<'a> = "papers/layout" ["point"] &[Form::ONLY], 0;
             { data: View<'a>, pitch: u64, rows: u32, step: u32, table: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.pitch.saturating_mul(u64::from(it.rows)).saturating_mul(4))?;
@@ -1494,7 +1604,7 @@ pub mod papers {
             /// Lengths `table[rows]`, `sums[grid.threads]`.
             ///
             /// Trusts table, as `point` leaves it for rows of 32 words.
-            trusting PointerRows<'a> = "papers/layout" ["pointer_rows"] &[Form::ONLY];
+            trusting PointerRows<'a> = "papers/layout" ["pointer_rows"] &[Form::ONLY], 0;
             { table: View<'a>, rows: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("table", it.table.len(), u64::from(it.rows).saturating_mul(8))?;
@@ -1506,7 +1616,7 @@ pub mod papers {
             /// `direct_rows` of kernels/papers/layout.cu.
             ///
             /// Lengths `data[rows * 32]`, `sums[grid.threads]`.
-            checked DirectRows<'a> = "papers/layout" ["direct_rows"] &[Form::ONLY];
+            checked DirectRows<'a> = "papers/layout" ["direct_rows"] &[Form::ONLY], 0;
             { data: View<'a>, rows: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.rows).saturating_mul(32).saturating_mul(4))?;
@@ -1520,7 +1630,7 @@ pub mod papers {
             /// Lengths `table[rows]`, `sums[grid.threads]`.
             ///
             /// Trusts table, as `point` leaves it for rows of more than `column` words.
-            trusting PointerColumn<'a> = "papers/layout" ["pointer_column"] &[Form::ONLY];
+            trusting PointerColumn<'a> = "papers/layout" ["pointer_column"] &[Form::ONLY], 0;
             { table: View<'a>, rows: u32, column: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("table", it.table.len(), u64::from(it.rows).saturating_mul(8))?;
@@ -1534,7 +1644,7 @@ pub mod papers {
             /// Lengths `data[groups * lines * 32]`, `sums[grid.threads]`.
             ///
             /// Requires `lines >= 1`, `lines <= 32`.
-            checked Scattered<'a> = "papers/layout" ["scattered_l1", "scattered_l2"] &[Form::ONLY];
+            checked Scattered<'a> = "papers/layout" ["scattered_l1", "scattered_l2"] &[Form::ONLY], 0;
             { data: View<'a>, groups: u32, lines: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.groups).saturating_mul(u64::from(it.lines)).saturating_mul(32).saturating_mul(4))?;
@@ -1550,7 +1660,7 @@ pub mod papers {
             /// Lengths `data[grid.blocks * words]`, `sums[grid.threads]`.
             ///
             /// Requires `words >= 1`.
-            checked Window<'a> = "papers/layout" ["window"] &[Form::ONLY];
+            checked Window<'a> = "papers/layout" ["window"] &[Form::ONLY], 0;
             { data: View<'a>, words: u32, turns: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), launch.blocks().saturating_mul(u64::from(it.words)).saturating_mul(4))?;
@@ -1568,7 +1678,7 @@ pub mod papers {
             /// `registers_4`, `registers_16`, `registers_64`, `spilled_4`, `spilled_16`, `spilled_64`, `spilled_256`, `roomy_64`, `tight_64` of kernels/papers/local.cu.
             ///
             /// Lengths `src[N * threads]`, `dst[threads]`.
-            checked Local<'a> = "papers/local" ["registers_4", "registers_16", "registers_64", "spilled_4", "spilled_16", "spilled_64", "spilled_256", "roomy_64", "tight_64"] &[Form::ONLY];
+            checked Local<'a> = "papers/local" ["registers_4", "registers_16", "registers_64", "spilled_4", "spilled_16", "spilled_64", "spilled_256", "roomy_64", "tight_64"] &[Form::ONLY], 0;
             { src: View<'a>, dst: ViewMut<'a>, threads: u64 }
             |it, launch, list| {
                 launch.has("src", it.src.len(), launch.number().saturating_mul(it.threads).saturating_mul(4))?;
@@ -1585,7 +1695,7 @@ pub mod papers {
             /// `read`, `read_last` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[pieces * piece]`, `sums[grid.threads]`.
-            checked Read<'a> = "papers/memory" ["read", "read_last"] &[Form::ONLY];
+            checked Read<'a> = "papers/memory" ["read", "read_last"] &[Form::ONLY], 0;
             { data: View<'a>, pieces: u32, piece: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1597,7 +1707,7 @@ pub mod papers {
             /// `copy` of kernels/papers/memory.cu.
             ///
             /// Lengths `src[pieces * piece]`, `dst[pieces * piece]`.
-            checked Copy<'a> = "papers/memory" ["copy"] &[Form::ONLY];
+            checked Copy<'a> = "papers/memory" ["copy"] &[Form::ONLY], 0;
             { src: View<'a>, dst: ViewMut<'a>, pieces: u32, piece: u32 }
             |it, launch, list| {
                 launch.has("src", it.src.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1609,7 +1719,7 @@ pub mod papers {
             /// `read_scattered` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[pieces * piece]`, `sums[grid.threads]`.
-            checked ReadScattered<'a> = "papers/memory" ["read_scattered"] &[Form::ONLY];
+            checked ReadScattered<'a> = "papers/memory" ["read_scattered"] &[Form::ONLY], 0;
             { data: View<'a>, pieces: u32, piece: u32, sums: ViewMut<'a>, factor: u32 }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1623,7 +1733,7 @@ pub mod papers {
             /// Lengths `data[..]`, `sums[grid.threads]`, `index[pieces * piece]`.
             ///
             /// Trusts index: each word and the number of a piece give the number of an element of data.
-            trusting DoubleIndex<'a> = "papers/memory" ["double_index"] &[Form::ONLY];
+            trusting DoubleIndex<'a> = "papers/memory" ["double_index"] &[Form::ONLY], 0;
             { data: View<'a>, pieces: u32, piece: u32, sums: ViewMut<'a>, index: View<'a> }
             |it, launch, list| {
                 launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
@@ -1637,7 +1747,7 @@ pub mod papers {
             /// Lengths `data[..]`, `sums[grid.threads]`, `index[..]`, `order[pieces * piece]`.
             ///
             /// Trusts order and index: each word of order is the number of a word of index, which with the number of a piece gives that of an element.
-            trusting TripleIndex<'a> = "papers/memory" ["triple_index"] &[Form::ONLY];
+            trusting TripleIndex<'a> = "papers/memory" ["triple_index"] &[Form::ONLY], 0;
             { data: View<'a>, pieces: u32, piece: u32, sums: ViewMut<'a>, index: View<'a>, order: View<'a> }
             |it, launch, list| {
                 launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
@@ -1649,7 +1759,7 @@ pub mod papers {
             /// `read_words`, `read_permuted` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[n]`, `sums[grid.threads]`.
-            checked ReadWords<'a> = "papers/memory" ["read_words", "read_permuted"] &[Form::ONLY];
+            checked ReadWords<'a> = "papers/memory" ["read_words", "read_permuted"] &[Form::ONLY], 0;
             { data: View<'a>, n: u64, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.n.saturating_mul(4))?;
@@ -1661,7 +1771,7 @@ pub mod papers {
             /// `read_wide` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[n]`, `sums[grid.threads]`.
-            checked ReadWide<'a> = "papers/memory" ["read_wide"] &[Form::ONLY];
+            checked ReadWide<'a> = "papers/memory" ["read_wide"] &[Form::ONLY], 0;
             { data: View<'a>, n: u64, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.n.saturating_mul(16))?;
@@ -1673,7 +1783,7 @@ pub mod papers {
             /// `copy_wide` of kernels/papers/memory.cu.
             ///
             /// Lengths `src[n]`, `dst[n]`.
-            checked CopyWide<'a> = "papers/memory" ["copy_wide"] &[Form::ONLY];
+            checked CopyWide<'a> = "papers/memory" ["copy_wide"] &[Form::ONLY], 0;
             { src: View<'a>, dst: ViewMut<'a>, n: u64 }
             |it, launch, list| {
                 launch.has("src", it.src.len(), it.n.saturating_mul(16))?;
@@ -1685,7 +1795,7 @@ pub mod papers {
             /// `write_wide` of kernels/papers/memory.cu.
             ///
             /// Lengths `dst[n]`.
-            checked WriteWide<'a> = "papers/memory" ["write_wide"] &[Form::ONLY];
+            checked WriteWide<'a> = "papers/memory" ["write_wide"] &[Form::ONLY], 0;
             { dst: ViewMut<'a>, n: u64, word: u32 }
             |it, launch, list| {
                 launch.has("dst", it.dst.len(), it.n.saturating_mul(16))?;
@@ -1696,7 +1806,7 @@ pub mod papers {
             /// `copy_by_2`, `copy_by_4`, `copy_by_8`, `copy_by_16` of kernels/papers/memory.cu.
             ///
             /// Lengths `src[n]`, `dst[n]`.
-            checked CopyBy<'a> = "papers/memory" ["copy_by_2", "copy_by_4", "copy_by_8", "copy_by_16"] &[Form::ONLY];
+            checked CopyBy<'a> = "papers/memory" ["copy_by_2", "copy_by_4", "copy_by_8", "copy_by_16"] &[Form::ONLY], 0;
             { src: View<'a>, dst: ViewMut<'a>, n: u64 }
             |it, launch, list| {
                 launch.has("src", it.src.len(), it.n.saturating_mul(16))?;
@@ -1708,7 +1818,7 @@ pub mod papers {
             /// `read_on` of kernels/papers/memory.cu.
             ///
             /// Lengths `data[n]`, `next[1]`, `sums[grid.threads]`.
-            checked ReadOn<'a> = "papers/memory" ["read_on"] &[Form::ONLY];
+            checked ReadOn<'a> = "papers/memory" ["read_on"] &[Form::ONLY], 0;
             { data: View<'a>, n: u64, most: u32, next: ViewMut<'a>, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.n.saturating_mul(16))?;
@@ -1723,7 +1833,7 @@ pub mod papers {
             /// Lengths `sums[grid.threads]`.
             ///
             /// Trusts texture, a texture object of width × height words.
-            trusting ReadTexture<'a> = "papers/memory" ["read_texture"] &[Form::ONLY];
+            trusting ReadTexture<'a> = "papers/memory" ["read_texture"] &[Form::ONLY], 0;
             { texture: u64, width: u32, height: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
@@ -1741,7 +1851,7 @@ pub mod papers {
             /// Lengths `data[pieces * piece]`, `range[2]`.
             ///
             /// Requires `grid.block <= MOST`.
-            checked Minmax<'a> = "papers/minmax" ["serial", "minimum", "maximum", "registers", "tree", "warp", "nested_1", "nested_2", "nested_3", "nested_4", "nested_8"] &[Form::ONLY];
+            checked Minmax<'a> = "papers/minmax" ["serial", "minimum", "maximum", "registers", "tree", "warp", "nested_1", "nested_2", "nested_3", "nested_4", "nested_8"] &[Form::ONLY], 0;
             { data: View<'a>, pieces: u32, piece: u32, range: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1759,7 +1869,7 @@ pub mod papers {
             /// `truncating`, `rounding`, `half_up`, `half_up_double`, `nearest_even`, `magic` of kernels/papers/normalize.cu.
             ///
             /// Lengths `data[pieces * piece]`.
-            checked Change<'a> = "papers/normalize" ["truncating", "rounding", "half_up", "half_up_double", "nearest_even", "magic"] &[Form::ONLY];
+            checked Change<'a> = "papers/normalize" ["truncating", "rounding", "half_up", "half_up_double", "nearest_even", "magic"] &[Form::ONLY], 0;
             { data: ViewMut<'a>, pieces: u32, piece: u32, sub: f32, factor: f32 }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1772,7 +1882,7 @@ pub mod papers {
             /// Lengths `data[pieces * piece]`.
             ///
             /// Requires `d >= 1`.
-            checked Exact<'a> = "papers/normalize" ["exact"] &[Form::ONLY];
+            checked Exact<'a> = "papers/normalize" ["exact"] &[Form::ONLY], 0;
             { data: ViewMut<'a>, pieces: u32, piece: u32, min: u32, span: u32, d: u32 }
             |it, launch, list| {
                 launch.has("data", it.data.len(), u64::from(it.pieces).saturating_mul(u64::from(it.piece)).saturating_mul(2))?;
@@ -1789,7 +1899,7 @@ pub mod papers {
             /// `banks` of kernels/papers/onchip.cu.
             ///
             /// Lengths `sums[grid.threads]`.
-            checked Banks<'a> = "papers/onchip" ["banks"] &[Form::ONLY];
+            checked Banks<'a> = "papers/onchip" ["banks"] &[Form::ONLY], 0;
             { stride: u32, turns: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
@@ -1800,7 +1910,7 @@ pub mod papers {
             /// `constant_same`, `constant_lanes` of kernels/papers/onchip.cu.
             ///
             /// Lengths `sums[grid.threads]`.
-            checked Constant<'a> = "papers/onchip" ["constant_same", "constant_lanes"] &[Form::ONLY];
+            checked Constant<'a> = "papers/onchip" ["constant_same", "constant_lanes"] &[Form::ONLY], 0;
             { turns: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("sums", it.sums.len(), launch.threads().saturating_mul(4))?;
@@ -1811,7 +1921,7 @@ pub mod papers {
             /// `global_lanes` of kernels/papers/onchip.cu.
             ///
             /// Lengths `table[256]`, `sums[grid.threads]`.
-            checked GlobalLanes<'a> = "papers/onchip" ["global_lanes"] &[Form::ONLY];
+            checked GlobalLanes<'a> = "papers/onchip" ["global_lanes"] &[Form::ONLY], 0;
             { table: View<'a>, turns: u32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("table", it.table.len(), 1_024)?;
@@ -1825,7 +1935,7 @@ pub mod papers {
             /// Lengths `next[..]`, `position[1]`.
             ///
             /// Trusts next and position, whose words are numbers of words of next; chase_shared and chase_local read the first RING of them.
-            trusting Chase<'a> = "papers/onchip" ["chase_l2", "chase_l1", "chase_shared", "chase_local"] &[Form::ONLY];
+            trusting Chase<'a> = "papers/onchip" ["chase_l2", "chase_l1", "chase_shared", "chase_local"] &[Form::ONLY], 0;
             { next: View<'a>, steps: u32, position: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("position", it.position.len(), 4)?;
@@ -1838,7 +1948,7 @@ pub mod papers {
             /// Lengths `position[1]`.
             ///
             /// Trusts texture and position: a texture object with rows of 64 words, which are numbers of its words, as is the position.
-            trusting ChaseTexture<'a> = "papers/onchip" ["chase_texture"] &[Form::ONLY];
+            trusting ChaseTexture<'a> = "papers/onchip" ["chase_texture"] &[Form::ONLY], 0;
             { texture: u64, steps: u32, position: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("position", it.position.len(), 4)?;
@@ -1849,7 +1959,7 @@ pub mod papers {
             /// `chase_registers` of kernels/papers/onchip.cu.
             ///
             /// Lengths `position[1]`.
-            checked ChaseRegisters<'a> = "papers/onchip" ["chase_registers"] &[Form::ONLY];
+            checked ChaseRegisters<'a> = "papers/onchip" ["chase_registers"] &[Form::ONLY], 0;
             { factor: u32, steps: u32, position: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("position", it.position.len(), 4)?;
@@ -1862,7 +1972,7 @@ pub mod papers {
             /// Lengths `position[1]`.
             ///
             /// Trusts position, which is below 256.
-            trusting ChaseConstant<'a> = "papers/onchip" ["chase_constant"] &[Form::ONLY];
+            trusting ChaseConstant<'a> = "papers/onchip" ["chase_constant"] &[Form::ONLY], 0;
             { steps: u32, position: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("position", it.position.len(), 4)?;
@@ -1880,7 +1990,7 @@ pub mod papers {
             /// Lengths `in[n]`, `partial[grid.blocks]`.
             ///
             /// Requires `grid.block <= 1024`.
-            checked Step<'a> = "papers/reduce" ["step_1", "step_2", "step_3", "step_4", "step_5", "step_6", "step_6_32", "step_6_64", "step_6_128", "step_6_512", "step_6_1024", "step_7", "step_8", "step_9", "step_10"] &[Form::ONLY];
+            checked Step<'a> = "papers/reduce" ["step_1", "step_2", "step_3", "step_4", "step_5", "step_6", "step_6_32", "step_6_64", "step_6_128", "step_6_512", "step_6_1024", "step_7", "step_8", "step_9", "step_10"] &[Form::ONLY], 0;
             { input: View<'a>, partial: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("in", it.input.len(), u64::from(it.n).saturating_mul(4))?;
@@ -1895,7 +2005,7 @@ pub mod papers {
             /// Lengths `in[n]`, `partial[grid.blocks]`, `arrived[1]`.
             ///
             /// Requires `grid.block == THREADS`.
-            checked Folded<'a> = "papers/reduce" ["step_11", "step_12", "step_13"] &[Form::ONLY];
+            checked Folded<'a> = "papers/reduce" ["step_11", "step_12", "step_13"] &[Form::ONLY], 0;
             { input: View<'a>, partial: ViewMut<'a>, arrived: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("in", it.input.len(), u64::from(it.n).saturating_mul(4))?;
@@ -1914,7 +2024,7 @@ pub mod papers {
             /// `work` of kernels/papers/threads.cu.
             ///
             /// Lengths `out[grid.threads]`.
-            checked Work<'a> = "papers/threads" ["work"] &[Form::ONLY];
+            checked Work<'a> = "papers/threads" ["work"] &[Form::ONLY], 0;
             { out: ViewMut<'a>, mode: u32, rounds: u32 }
             |it, launch, list| {
                 launch.has("out", it.out.len(), launch.threads().saturating_mul(4))?;
@@ -1925,7 +2035,7 @@ pub mod papers {
             /// `fma_1`, `fma_2`, `fma_4`, `fma_8`, `fma_16`, `fma_32`, `fma_64`, `fma_128`, `fma_256`, `fma_double_256` of kernels/papers/threads.cu.
             ///
             /// Lengths `data[n]`, `sums[grid.threads]`.
-            checked Fma<'a> = "papers/threads" ["fma_1", "fma_2", "fma_4", "fma_8", "fma_16", "fma_32", "fma_64", "fma_128", "fma_256", "fma_double_256"] &[Form::ONLY];
+            checked Fma<'a> = "papers/threads" ["fma_1", "fma_2", "fma_4", "fma_8", "fma_16", "fma_32", "fma_64", "fma_128", "fma_256", "fma_double_256"] &[Form::ONLY], 0;
             { data: View<'a>, n: u64, a: f32, b: f32, sums: ViewMut<'a> }
             |it, launch, list| {
                 launch.has("data", it.data.len(), it.n.saturating_mul(16))?;
@@ -1942,7 +2052,7 @@ pub mod papers {
             /// `naive`, `mirrored`, `tile_16`, `tile_32`, `padded_16`, `padded_32`, `async_32` of kernels/papers/transpose.cu.
             ///
             /// Lengths `a[n * n]`, `b[n * n]`.
-            checked Transposition<'a> = "papers/transpose" ["naive", "mirrored", "tile_16", "tile_32", "padded_16", "padded_32", "async_32"] &[Form::ONLY];
+            checked Transposition<'a> = "papers/transpose" ["naive", "mirrored", "tile_16", "tile_32", "padded_16", "padded_32", "async_32"] &[Form::ONLY], 0;
             { a: View<'a>, b: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("a", it.a.len(), u64::from(it.n).saturating_mul(u64::from(it.n)).saturating_mul(4))?;
@@ -1956,7 +2066,7 @@ pub mod papers {
             /// Lengths `b[n * n]`.
             ///
             /// Requires `grid.block == SIDE * ROWS`.
-            checked Tma32<'a> = "papers/transpose" ["tma_32"] &[Form::ONLY];
+            checked Tma32<'a> = "papers/transpose" ["tma_32"] &[Form::ONLY], 0;
             { a: TensorMap<'a>, b: ViewMut<'a>, n: u32 }
             |it, launch, list| {
                 launch.has("b", it.b.len(), u64::from(it.n).saturating_mul(u64::from(it.n)).saturating_mul(4))?;

@@ -4,7 +4,7 @@ use super::driver::Gpu;
 use super::estimate::{WORKERS_OF_GPU, Work, saved_in_batch, worth_starting};
 use super::{Choice, Unusable, visible};
 use crate::os::panics::catch_panic;
-use crate::timing::{self, Limit, Peaks, Timeline};
+use crate::timing::{self, Limit, Peaks, SetCounts, Timeline};
 use anyhow::{Result, anyhow};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,7 +26,7 @@ pub struct GpuSet {
     prepare: fn(&Gpu),
     /// The images that are still to come in a batch; 0 outside one.
     images: AtomicUsize,
-    /// The workers of the batch.
+    /// The workers of the batch, without helpers.
     workers: AtomicUsize,
     /// The bytes of samples per second that one core of the host decodes; 0 if not known. As the bits of an f64.
     rate: AtomicU64,
@@ -149,7 +149,7 @@ impl GpuSet {
     }
 
     /// Whether the GPU of a worker of a batch can be used without waiting. That of worker 0 is the first.
-    pub(super) fn is_ready_for(&self, worker: usize) -> bool {
+    pub fn is_ready_for(&self, worker: usize) -> bool {
         if self.gpus.get().is_none() {
             let done = |starting: &Option<JoinHandle<_>>| {
                 starting.as_ref().is_some_and(JoinHandle::is_finished)
@@ -161,10 +161,14 @@ impl GpuSet {
         self.wait().is_ok_and(|gpus| gpus.is_ready_for(worker))
     }
 
-    /// Whether a worker of a batch is one of those that use the GPUs with `auto`, once they are ready.
+    /// Whether a worker of a batch is one of those that use the GPUs with `auto`, once they are ready: a few of those on the cores,
+    /// and all helpers.
     pub(super) fn serves(&self, worker: usize) -> bool {
+        let workers = self.workers.load(Ordering::Relaxed);
+        // It is 1 until a batch announces its images.
+        let is_helper = workers > 1 && worker >= workers;
         self.wait()
-            .is_ok_and(|gpus| worker < WORKERS_OF_GPU * gpus.count())
+            .is_ok_and(|gpus| is_helper || worker < WORKERS_OF_GPU * gpus.count())
     }
 
     /// Waits until the first GPU is ready or has failed, if it is being started.
@@ -184,6 +188,14 @@ impl GpuSet {
     pub fn peaks(&self) -> Peaks {
         let opened = self.gpus.get().and_then(|gpus| gpus.as_ref().ok());
         opened.map(|gpus| gpus.first.peaks()).unwrap_or_default()
+    }
+
+    /// The sets of images of all GPUs so far.
+    pub fn set_counts(&self) -> SetCounts {
+        let opened = self.gpus.get().and_then(|gpus| gpus.as_ref().ok());
+        let all = opened.into_iter().flat_map(Opened::all);
+        all.map(Gpu::set_counts)
+            .fold(SetCounts::default(), |sum, counts| sum + counts)
     }
 
     fn wait(&self) -> Result<&Opened, &anyhow::Error> {
@@ -222,8 +234,11 @@ impl GpuSet {
             let (start, time) = gpu.opened;
             timeline.push(timing::START, start, time, 0, Limit::Host);
         }
-        gpu.with_stream(worker.is_some())
-            .map_err(|error| error.context(Unusable))
+        match worker {
+            Some(_) => gpu.for_worker(),
+            None => gpu.with_stream(false),
+        }
+        .map_err(|error| error.context(Unusable))
     }
 }
 
@@ -238,6 +253,13 @@ impl Opened {
     /// The GPUs, those that cannot be opened included.
     fn count(&self) -> usize {
         1 + self.others.gpus.len()
+    }
+
+    /// The GPUs that are ready.
+    fn all(&self) -> impl Iterator<Item = &Gpu> {
+        let others = self.others.gpus.iter();
+        let ready = others.filter_map(|gpu| gpu.get().and_then(Option::as_ref));
+        [&self.first].into_iter().chain(ready)
     }
 
     /// The GPU of a worker if it is not the first: the GPUs share the workers evenly.

@@ -1,5 +1,4 @@
-//! How many images use a GPU at the same time: enough to keep it busy, and few enough that their
-//! threads do not wait for one another in the driver.
+//! How many images use a GPU at the same time: enough to keep it busy, and few enough for its memory.
 
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
@@ -7,9 +6,17 @@ mod schedules;
 use crate::os::sync::{Condvar, Mutex, PoisonError};
 use std::sync::Arc;
 
-/// Images that use one GPU at the same time. On an H200 with 16 cores, 12 workers reached 0.96 of
-/// the files per second that 16 reached, 24 only 0.92, and 48 only 0.74.
-pub const IMAGES: usize = 12;
+/// Bytes of device memory for each image in use: a PNG of 2048² takes 0.1 GB to be decoded, changed and compressed.
+const BYTES: usize = 1 << 30;
+
+/// The fewest and the most images that use one GPU at the same time.
+const LEAST: usize = 12;
+const MOST: usize = 128;
+
+/// The number of images that use a GPU with so many bytes of memory at the same time.
+pub fn images(memory: usize) -> usize {
+    (memory / BYTES).clamp(LEAST, MOST)
+}
 
 /// The slots for images on one GPU.
 #[derive(Debug)]

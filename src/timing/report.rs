@@ -3,7 +3,7 @@
 
 use super::latency::{WatchRecord, Watched};
 use super::totals::{Share, StageRecord, Totals};
-use super::{Peaks, Span, Timeline, in_millis, millis, rate_text, seconds};
+use super::{Peaks, SetCounts, Span, Timeline, in_millis, millis, rate_text, seconds};
 use crate::os::count::plural;
 use serde::Serialize;
 use std::fmt::Write;
@@ -48,6 +48,8 @@ pub struct Report {
     pub tracks: Vec<Track>,
     /// The peaks that rates are compared with.
     pub peaks: Peaks,
+    /// The sets of images on which GPUs worked.
+    pub sets: SetCounts,
     /// The elapsed time of the whole work.
     pub wall: Duration,
     /// Of a watch: how long files waited.
@@ -186,7 +188,7 @@ impl Report {
             return String::new();
         }
         if self.timeline.is_none() {
-            return link + &self.totals.busy_line(self.wall, self.threads);
+            return self.sets_line() + &link + &self.totals.busy_line(self.wall, self.threads);
         }
         let (sum, wall) = (self.totals.sum(), self.wall);
         let difference = if sum > wall {
@@ -198,6 +200,24 @@ impl Report {
             "{link}stages {} of {} wall clock ({difference})\n",
             millis(sum),
             millis(wall)
+        )
+    }
+
+    /// How many images shared the launches of a GPU; empty if none did.
+    fn sets_line(&self) -> String {
+        let SetCounts {
+            sets,
+            images,
+            calls,
+        } = self.sets;
+        if sets == 0 {
+            return String::new();
+        }
+        let each = images as f64 / sets as f64;
+        let per_file = calls as f64 / self.files.done.max(1) as f64;
+        format!(
+            "GPU: {} with {each:.1} images each; {per_file:.1} launches and copies a file\n",
+            plural(sets as usize, "set")
         )
     }
 
@@ -255,6 +275,7 @@ impl Report {
             busy: self.totals.shares(self.wall, self.threads),
             sum_ms: in_millis(self.totals.sum()),
             wall_ms: in_millis(self.wall),
+            sets: (self.sets.sets > 0).then_some(self.sets),
             largest: self.totals.largest(),
             watch: self.watch.as_ref().map(Watched::record),
         })
@@ -280,6 +301,8 @@ struct ReportRecord<'a> {
     busy: [Share; 5],
     sum_ms: f64,
     wall_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sets: Option<SetCounts>,
     /// The name of the stage that took the longest.
     largest: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@
 //   STUB_KERNEL=MICROSECONDS    a GPU takes this time for each launch, one launch after the other. Kernels are not carried out, and
 //                               only copies of a few numbers are. So a batch shows how busy the host keeps the GPUs, and its
 //                               results are worthless.
+//   STUB_WAIT=MICROSECONDS      a stream is not done before this time, so that the images of a batch meet in sets.
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_CONTEXT = 201, NOT_FOUND = 500,
-       ALREADY_REGISTERED = 712, NOT_REGISTERED = 713 };
+       NOT_READY = 600, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713 };
 
 // What the caller holds.
 enum Kind { MEMORY, STREAM, EVENT, MODULE, FUNCTION, REGISTRATION, KINDS };
@@ -42,7 +43,7 @@ struct Thing {
     size_t size;
     char name[64]; // of functions
     struct Work *first, *last; // of streams
-    uint64_t until; // of events: when the work before them ends
+    uint64_t until; // of events: when the work before them ends; of streams: when theirs does
     struct Thing *next;
 };
 
@@ -66,7 +67,7 @@ static __thread struct Context *current;
 // How often each kernel was launched, by its name.
 static struct { char name[64]; long count; } by_name[256];
 static long launches_of[DEVICES];
-static long calls, failed, live[KINDS], most[KINDS], all[KINDS], launches, unknown_launches, launches_after;
+static long set_launches, calls, failed, live[KINDS], most[KINDS], all[KINDS], launches, unknown_launches, launches_after;
 static int lost, initialized;
 
 static const char *setting(const char *name, const char *otherwise) {
@@ -82,6 +83,7 @@ static void report(const char *violation, const char *detail) {
     int retained = 0;
     for (int k = 0; k < DEVICES; k++) retained += contexts[k] ? contexts[k]->retained : 0;
     for (int k = 0; k < DEVICES; k++) fprintf(file, "launches_of_%d %ld\n", k, launches_of[k]);
+    fprintf(file, "set_launches %ld\n", set_launches);
     fprintf(file, "calls %ld\nfailed %ld\nlaunches %ld\nlaunches_after %ld\nunknown_launches %ld\ncontexts %d\n", calls,
             failed, launches, launches_after, unknown_launches, retained);
     for (int k = 0; k < 256 && by_name[k].count; k++) fprintf(file, "kernel_%s %ld\n", by_name[k].name, by_name[k].count);
@@ -203,19 +205,35 @@ static int ascending(const void *a, const void *b) {
 static const struct { const char *name, *args; } signatures[] = {
     {"sum", "pqp"}, {"minmax", "pqp"}, {"scale", "ppqpuuu"}, {"flip", "ppqquu"}, {"transpose", "ppqquu"},
     {"histogram", "pqp"}, {"calibrate", "pqpppuuuup"}, {"add", "pqp"}, {"lower", "pqp"}, {"raise", "pqp"},
-    {"median", "pqup"},
+    {"median", "pqup"}, {"move", "ppq"}, {"fill_bytes", "pqu"},
 };
 static const char *signature(const char *name) {
     // The sum of samples of 32 bits has the same name.
     if (!strncmp(name, "sum_c", 5)) return NULL;
     for (size_t k = 0; k < sizeof signatures / sizeof *signatures; k++) {
         const size_t length = strlen(signatures[k].name);
-        if (!strncmp(name, signatures[k].name, length) && name[length] == '_') return signatures[k].args;
+        if (!strncmp(name, signatures[k].name, length) && (name[length] == '_' || !name[length])) return signatures[k].args;
     }
     return NULL;
 }
 
+// Whether a kernel only copies or fills memory.
+static int is_of_memory(const char *name) { return !strcmp(name, "move") || !strcmp(name, "fill_bytes"); }
+
+// Memory that kernels reach: that of the device, and page-locked memory of the host.
+static char *reachable(CUdeviceptr address, size_t size, const char *by) {
+    return holder(REGISTRATION, (void *)address, size) ? (char *)address : device(address, size, by);
+}
+
 static void run_kernel(const char *name, const uint64_t *a) {
+    if (!strcmp(name, "move")) {
+        memcpy(reachable(a[1], a[2], name), reachable(a[0], a[2], name), a[2]);
+        return;
+    }
+    if (!strcmp(name, "fill_bytes")) {
+        memset(device(a[0], a[1], name), (int)a[2], a[1]);
+        return;
+    }
     int bits = 0, channels = 1, pixel = 0;
     const char *form = strchr(name, '_') + 1;
     if (*form == 'b') pixel = atoi(form + 1);
@@ -310,7 +328,10 @@ static void run_kernel(const char *name, const uint64_t *a) {
 // Streams.
 
 // Whether work is carried out: with STUB_KERNEL only copies of a few numbers are, whose values must be the same in every run.
-static int is_done(const struct Work *work) { return !nanoseconds() || (work->act != LAUNCH && work->bytes <= 4096 && !work->rows); }
+static int is_done(const struct Work *work) {
+    const int is_copy = work->act != LAUNCH || is_of_memory(work->function->name);
+    return !nanoseconds() || (is_copy && work->bytes <= 4096 && !work->rows);
+}
 
 // Waits for a GPU that is busy until then, while other threads go on.
 static void wait_until(uint64_t time) {
@@ -330,8 +351,10 @@ static void act(struct Work *work) {
         break;
     case FILL: if (is_done(work)) memset(work->to, work->value, work->bytes); break;
     case LAUNCH:
-        launches++;
-        launches_of[work->function->context->device]++;
+        if (!is_of_memory(work->function->name)) {
+            launches++;
+            launches_of[work->function->context->device]++;
+        }
         int named = 0;
         while (named < 255 && by_name[named].count && strcmp(by_name[named].name, work->function->name)) named++;
         strcpy(by_name[named].name, work->function->name);
@@ -377,13 +400,14 @@ static void queue(void *handle, struct Work work, const char *by) {
     struct Thing *stream = known(STREAM, handle, by);
     struct Work *copy = malloc(sizeof work);
     *copy = work;
-    if (work.act == LAUNCH && nanoseconds()) {
+    if (work.act == LAUNCH && nanoseconds() && !is_of_memory(work.function->name)) {
         struct Context *context = stream->context;
         const uint64_t start = context->until > now() ? context->until : now();
         copy->until = context->until = start + nanoseconds();
     }
     *(stream->last ? &stream->last->next : &stream->first) = copy;
     stream->last = copy;
+    stream->until = copy->until ? copy->until : now() + 1000 * strtoull(setting("STUB_WAIT", "0"), NULL, 10);
 }
 
 // The beginning and the end of a call.
@@ -429,6 +453,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 16: *value = 4; break;              // multiprocessors
     case 38: *value = 1 << 20; break;        // bytes of L2
     case 75: *value = 9; break;              // compute capability 9.0
+    case 91: *value = 1; break;              // kernels reach registered memory by the host's addresses
     case 115: *value = atoi(setting("STUB_POOLS", "1")); break;
     default: *value = 0;
     }
@@ -667,6 +692,16 @@ CUresult cuStreamSynchronize(void *stream) {
     if (current) finish(known(STREAM, stream, "cuStreamSynchronize"));
     END
 }
+CUresult cuStreamQuery(void *stream) {
+    CALL(cuStreamQuery, 1)
+    calls--; // how often it is asked depends on the speed of the machine
+    TRY {
+        struct Thing *thing = known(STREAM, stream, "cuStreamQuery");
+        if (thing->until > now()) result = NOT_READY;
+        else finish(thing);
+    }
+    END
+}
 CUresult cuEventCreate(void **event, unsigned flags) {
     CALL(cuEventCreate, 1)
     (void)flags;
@@ -734,6 +769,45 @@ CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
     known(FUNCTION, function, "cuFuncSetAttribute");
     END
 }
+
+static void queue_kernel(void *stream, struct Thing *kernel, void **args) {
+    struct Work work = {.act = LAUNCH, .function = kernel};
+    const char *types = signature(kernel->name);
+    for (int k = 0; types && types[k]; k++) memcpy(&work.args[k], args[k], types[k] == 'u' ? 4 : 8);
+    if (is_of_memory(kernel->name)) work.bytes = work.args[kernel->name[0] == 'm' ? 2 : 1];
+    queue(stream, work, "cuLaunchKernel");
+}
+
+// The launch of a kernel for several images, as that of the plain kernel for each. `set`: the `_set` in its name. `table`: as
+// kernels/launch.py describes `Set`.
+static void queue_set(void *stream, struct Thing *kernel, const char *set, char *table) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s%s", (int)(set - kernel->name), kernel->name, set + 4);
+    struct Thing *plain = things;
+    while (plain && !(plain->kind == FUNCTION && plain->context == kernel->context && !strcmp(plain->name, name))) plain = plain->next;
+    if (!plain) violation("no plain kernel beside", kernel->name);
+    const char *types = signature(name);
+    size_t offsets[10], size = 0;
+    for (int k = 0; types && types[k]; k++) {
+        const size_t bytes = types[k] == 'u' ? 4 : 8;
+        offsets[k] = (size + bytes - 1) / bytes * bytes;
+        size = offsets[k] + bytes;
+    }
+    size = (size + 7) / 8 * 8;
+    size_t most = 1; // images of the table
+    while (types && (4 * (most + 3) + 7) / 8 * 8 + (most + 1) * size <= 4096) most++;
+    const size_t from = (4 * (most + 2) + 7) / 8 * 8;
+    uint32_t images;
+    memcpy(&images, table, 4);
+    if (images < 2 || (types && images > most)) violation("a wrong number of images for", kernel->name);
+    for (uint32_t image = 0; image < images; image++) {
+        void *args[10] = {0};
+        for (int k = 0; types && types[k]; k++) args[k] = table + from + image * size + offsets[k];
+        queue_kernel(stream, plain, args);
+    }
+    set_launches++;
+}
+
 CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, void *stream, void **args, void **extra) {
     CALL(cuLaunchKernel, 1)
@@ -741,10 +815,9 @@ CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, u
     struct Thing *kernel = known(FUNCTION, function, "cuLaunchKernel");
     TRY {
         if (!(gx && gy && gz && bx && by && bz)) violation("an empty grid of", kernel->name);
-        struct Work work = {.act = LAUNCH, .function = kernel};
-        const char *types = signature(kernel->name);
-        for (int k = 0; types && types[k]; k++) memcpy(&work.args[k], args[k], types[k] == 'u' ? 4 : 8);
-        queue(stream, work, "cuLaunchKernel");
+        const char *set = strstr(kernel->name, "_set");
+        if (set) queue_set(stream, kernel, set, args[0]);
+        else queue_kernel(stream, kernel, args);
     }
     END
 }

@@ -10,6 +10,7 @@ use crate::gpu::launch::inflate_find::{InflateFind, InflateOrder, InflateRead, I
 use crate::gpu::launch::inflate_matches::{InflateFar, InflateNear};
 use crate::gpu::launch::inflate_write::InflateWrite;
 use crate::gpu::launch::lzw::{LzwFind, LzwMeasure, LzwWrite};
+use crate::gpu::launch::memory::{FillBytes, Move};
 use crate::gpu::launch::png_codes::{PngCodes, PngHistogram};
 use crate::gpu::launch::png_crc::{PngAgree, PngCrc, PngJoin};
 use crate::gpu::launch::png_filter::{PngChoose, PngEstimate, PngFilter};
@@ -24,6 +25,8 @@ const POOL_BYTES: usize = 1 << 30;
 /// only the one for 16-bit grey images is loaded. Errors are ignored: they occur again, and are reported, when an image needs the
 /// kernel or the memory.
 pub fn prepare(gpu: &Gpu) {
+    load::<Move>(gpu, "");
+    load::<FillBytes>(gpu, "");
     load::<PngJoin>(gpu, "");
     load::<PngAgree>(gpu, "");
     load::<PngCrc>(gpu, "");

@@ -3,7 +3,7 @@
 //! calls for each of some thirty buffers of an image.
 
 use super::budget::{Budget, LIMIT};
-use super::error::{bind, bound_to_give_back, description};
+use super::error::{bind, bound_to_give_back, description, in_words};
 use crate::gpu::NoMemory;
 use anyhow::{Result, anyhow};
 use cudarc::driver::CudaStream;
@@ -27,6 +27,8 @@ pub(super) struct Allocator {
     budget: Arc<Budget>,
     /// Whether the driver allocates and frees in the order of the stream's work.
     ordered: bool,
+    /// Whether other streams do the work, which may not have been queued yet (`recorder.rs`).
+    recorded: bool,
     /// Blocks that were given back.
     kept: Mutex<Vec<Block>>,
     /// The most bytes of blocks that are kept.
@@ -40,6 +42,7 @@ impl Allocator {
             stream,
             budget,
             ordered: false,
+            recorded: false,
             kept: Mutex::default(),
             max_kept: 0,
         }
@@ -58,9 +61,16 @@ impl Allocator {
             stream,
             budget,
             ordered,
+            recorded: false,
             kept: Mutex::default(),
             max_kept: total / KEPT_SHARE,
         }
+    }
+
+    /// The same for work that is recorded: a block goes back to the driver in `free_surplus` only.
+    pub(super) fn of_recorder(mut self) -> Allocator {
+        self.recorded = true;
+        self
     }
 
     /// The stream whose work uses the memory.
@@ -76,7 +86,7 @@ impl Allocator {
             return Ok(block);
         }
         match self.allocate_from_driver(size) {
-            Err(error) if error.is::<NoMemory>() && self.free_kept() => {
+            Err(error) if error.is::<NoMemory>() && !self.recorded && self.free_kept() => {
                 self.allocate_from_driver(size)
             }
             other => other,
@@ -87,12 +97,26 @@ impl Allocator {
     pub(super) fn give_back(&self, block: Block) {
         if let Ok(mut kept) = self.kept.lock() {
             let bytes: usize = kept.iter().map(|block| block.size).sum();
-            if bytes + block.size <= self.max_kept {
+            if self.recorded || bytes + block.size <= self.max_kept {
                 kept.push(block);
                 return;
             }
         }
         self.free(block);
+    }
+
+    /// Gives blocks back to the driver until no more are kept than may be. No work may be pending.
+    pub(super) fn free_surplus(&self) {
+        let mut surplus = Vec::new();
+        if let Ok(mut kept) = self.kept.lock() {
+            let mut bytes: usize = kept.iter().map(|block| block.size).sum();
+            while bytes > self.max_kept {
+                let Some(block) = kept.pop() else { break };
+                bytes -= block.size;
+                surplus.push(block);
+            }
+        }
+        surplus.into_iter().for_each(|block| self.free(block));
     }
 
     /// Bytes of the block for a buffer of `len`: whole 16-byte words, since kernels may read to their
@@ -115,8 +139,8 @@ impl Allocator {
         Some(kept.swap_remove(index))
     }
 
-    /// Gives all kept blocks back to the driver; returns whether there were any.
-    fn free_kept(&self) -> bool {
+    /// Gives all kept blocks back to the driver; returns whether there were any. No recorded work may be pending.
+    pub(super) fn free_kept(&self) -> bool {
         let kept = self.kept.lock().map(|mut kept| std::mem::take(&mut *kept));
         let kept = kept.unwrap_or_default();
         kept.iter().for_each(|&block| self.free(block));
@@ -149,7 +173,15 @@ impl Allocator {
                 _ => refusal,
             }
         })?;
-        Ok(Block { pointer, size })
+        let block = Block { pointer, size };
+        if self.recorded {
+            // Other streams use the memory, which is there once this stream has come so far.
+            if let Err(error) = self.stream.synchronize() {
+                self.free(block);
+                return Err(in_words(error));
+            }
+        }
+        Ok(block)
     }
 
     fn free(&self, block: Block) {

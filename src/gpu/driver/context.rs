@@ -4,7 +4,9 @@ use super::allocator::Allocator;
 use super::budget::{Budget, limit};
 use super::error::{description, in_words};
 use super::kernel::RawKernel;
+use super::recorder::Recorder;
 use super::residents::{Residents, Tenant};
+use super::sets::Sets;
 use super::staging::Staging;
 use crate::gpu::choice::NO_DRIVER;
 use crate::gpu::modules::Modules;
@@ -35,6 +37,10 @@ pub struct Gpu {
     pub(super) kernels: Arc<RwLock<HashMap<String, RawKernel>>>,
     pub(super) allocator: Arc<Allocator>,
     pub(super) staging: Staging,
+    /// Where the work of a batch's worker is recorded; otherwise it is queued on the stream at once.
+    pub(super) recorder: Option<Recorder>,
+    /// The threads that submit recorded work, shared by all streams, once they are needed.
+    pub(super) sets: Arc<OnceLock<Result<Arc<Sets>, String>>>,
     pub(super) budget: Arc<Budget>,
     pub(super) multiprocessors: u32,
     /// The clock anchor: one instant on the host's clock and the same instant on the GPU's, shared
@@ -84,19 +90,23 @@ impl Gpu {
             let budget = Budget::new(limit()?.unwrap_or(usize::MAX));
             let capability = context.compute_capability().map_err(in_words)?;
             let count = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+            let memory = context.mem_get_info();
+            let memory = memory.map_or(0, |(_, total)| total.min(budget.whole()));
             Ok(Gpu {
                 name: context.name().map_err(in_words)?,
                 modules: Arc::new(Modules::for_capability(capability.0, capability.1)?),
                 kernels: Arc::default(),
                 allocator: Arc::new(Allocator::plain(stream.clone(), budget.clone())),
                 staging: Staging::new(stream.clone()),
+                recorder: None,
+                sets: Arc::default(),
                 stream,
                 budget,
                 multiprocessors: context.attribute(count).map_or(1, |count| count as u32),
                 anchor: Arc::default(),
                 events: Mutex::default(),
                 residents: Arc::default(),
-                slots: Slots::new(slots::IMAGES),
+                slots: Slots::new(slots::images(memory)),
                 context,
                 opened: (start, start.elapsed()),
             })
@@ -138,6 +148,8 @@ impl Gpu {
         Gpu {
             context: self.context.clone(),
             staging: Staging::new(stream.clone()),
+            recorder: None,
+            sets: self.sets.clone(),
             stream,
             allocator: Arc::new(allocator),
             modules: self.modules.clone(),
@@ -309,7 +321,7 @@ fn no_gpu() -> Error {
 }
 
 /// Whether the GPU has a memory pool, from which memory is allocated in the order of a stream's work.
-fn has_memory_pool(context: &CudaContext) -> bool {
+pub(super) fn has_memory_pool(context: &CudaContext) -> bool {
     let supported = Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     context.attribute(supported).is_ok_and(|yes| yes == 1)
 }

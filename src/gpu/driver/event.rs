@@ -2,11 +2,12 @@
 
 use super::context::Gpu;
 use super::error::description;
+use super::recorder::Recorder;
 use anyhow::{Result, anyhow};
 use cudarc::driver::CudaEvent;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUevent_flags_enum as Flags;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Gpu {
     /// Records a timed event in the stream.
@@ -30,9 +31,34 @@ impl Gpu {
             return Ok(anchor);
         }
         let event = self.event()?;
-        self.wait()?;
+        self.wait_for_stream()?;
         let anchor = (Instant::now(), event);
         Ok(self.anchor.get_or_init(|| anchor))
+    }
+
+    /// Whether work is recorded, and submitted once it is waited for.
+    pub fn records(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// The work that is recorded from now on belongs to this stage of the job, whose time is wanted.
+    pub fn set_stage(&self, stage: Option<usize>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.set_stage(stage);
+        }
+    }
+
+    /// The start of each of so many stages, and its time, of the recorded work that has been waited for.
+    pub fn recorded_times(&self, stages: usize) -> Vec<Option<(Instant, Duration)>> {
+        let mut times = vec![None; stages];
+        let spans = self.recorder.as_ref().map(Recorder::take_spans);
+        for span in spans.into_iter().flatten() {
+            if let Some(time) = times.get_mut(span.stage) {
+                let (start, so_far) = time.unwrap_or((span.start, Duration::ZERO));
+                *time = Some((start.min(span.start), so_far + span.time));
+            }
+        }
+        times
     }
 
     /// Returns an event that has passed to the pool.

@@ -2,6 +2,7 @@
 
 use cudarc::driver::CudaFunction;
 use std::marker::PhantomData;
+use std::ptr;
 
 /// One of the forms in which a kernel is compiled, for samples of `sample` bytes, or pixels of `pixel` bytes. A number that the
 /// kernel does not depend on is 1.
@@ -54,6 +55,23 @@ pub(super) struct RawKernel {
     pub(super) function: CudaFunction,
     /// Threads of a block, as the kernel was compiled for.
     pub(super) threads: u32,
+    /// The same kernel for several images, if it was compiled as such, too.
+    pub(super) set: Option<SetKernel>,
+}
+
+/// A kernel for several images at once.
+#[derive(Clone, Debug)]
+pub(super) struct SetKernel {
+    pub(super) function: CudaFunction,
+    /// The most images of a launch.
+    pub(super) images: u32,
+}
+
+impl RawKernel {
+    /// Whether this is the same kernel, in the same form.
+    pub(super) fn is(&self, other: &RawKernel) -> bool {
+        ptr::eq(self.function.cu_function(), other.function.cu_function())
+    }
 }
 
 /// The shape of a launch: blocks along x and y, and threads of each block along x and y.

@@ -10,9 +10,12 @@
 //! * A kernel that finds addresses in memory (indices, offsets) trusts its content. Its type is not `Checked`, and to launch
 //!   it is unsafe: the line `trusts` says what must be true.
 //! * The memory is still there when the kernel runs: a buffer goes back to the allocator of its stream, which gives it out
-//!   only after what was queued there; work on other streams is waited for before (`Job::wait_for_stream`).
+//!   only after what was queued there; work on other streams is waited for before (`Job::wait_for_stream`). The allocator of a
+//!   worker whose work is recorded gives memory out for work that is recorded later, and to the driver after a wait.
 //! * Of two kernels at once on the same memory the result is undefined, but no other memory is touched.
 
+pub use super::arguments::{Argument, List};
+use super::commands::Work;
 use super::context::Gpu;
 use super::error::{bind, description};
 pub(crate) use super::kernel::Form;
@@ -21,9 +24,7 @@ pub(crate) use super::memory::{View, ViewMut};
 pub(crate) use super::tensor::TensorMap;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::DriverError;
-use cudarc::driver::{DeviceRepr, sys};
-use std::ffi::c_void;
-use std::marker::PhantomData;
+use cudarc::driver::sys;
 use std::{mem, ptr};
 
 /// The arguments of a kernel, or of a family of kernels with the same parameters.
@@ -38,6 +39,8 @@ pub unsafe trait Arguments {
     const KERNELS: &'static [&'static str];
     /// The forms in which they are compiled.
     const FORMS: &'static [Form];
+    /// The most images of a launch for several; 0 if the kernels work on one image only.
+    const IMAGES: u32;
 
     /// Compares the views with the lengths that the kernel needs.
     ///
@@ -117,35 +120,11 @@ impl Launch<'_> {
     }
 }
 
-/// The list of arguments for the driver, which reads each through a pointer.
-#[derive(Debug, Default)]
-pub struct List<'b> {
-    pub(super) pointers: Vec<*mut c_void>,
-    arguments: PhantomData<&'b ()>,
-}
-
 impl<'b> List<'b> {
-    /// The next argument.
-    pub fn push(&mut self, argument: &'b impl Argument) {
-        argument.push_to(self);
-    }
-
     /// The next argument: a view, or the memory of another argument.
     pub fn push_or(&mut self, view: Option<&'b View>, other: &'b ViewMut) {
         self.push(view.map_or(&other.pointer, |view| &view.pointer));
     }
-
-    /// An argument that lies in memory as kernels read it.
-    pub(super) fn push_raw<T>(&mut self, argument: &'b T) {
-        self.pointers
-            .push(ptr::from_ref(argument).cast_mut().cast());
-    }
-}
-
-/// A type that a kernel can have as an argument.
-pub trait Argument {
-    /// Appends it to a list.
-    fn push_to<'b>(&'b self, list: &mut List<'b>);
 }
 
 impl Argument for View<'_> {
@@ -163,12 +142,6 @@ impl Argument for ViewMut<'_> {
 impl Argument for TensorMap<'_> {
     fn push_to<'b>(&'b self, list: &mut List<'b>) {
         list.push_raw(&self.map);
-    }
-}
-
-impl<T: DeviceRepr> Argument for T {
-    fn push_to<'b>(&'b self, list: &mut List<'b>) {
-        list.push_raw(self);
     }
 }
 
@@ -319,6 +292,17 @@ impl Gpu {
         arguments.check(&kernel.launch(grid))?;
         let mut list = List::default();
         arguments.push(&mut list);
+        if let (Some(recorder), Start::Single) = (&self.recorder, start) {
+            let work = Work::Launch {
+                kernel: kernel.raw.clone(),
+                grid,
+                arguments: list.pack(),
+            };
+            // SAFETY: as for the launch below. The memory of the arguments belongs to this stream's allocator, or is kept for all.
+            unsafe { recorder.record(work) };
+            return Ok(());
+        }
+        self.wait_for_recorded()?;
         bind(&self.context)?;
         let function = kernel.raw.function.cu_function();
         let ([x, y], [across, down]) = (grid.blocks, grid.threads);
@@ -359,7 +343,11 @@ impl Gpu {
         };
         launched
             .result()
-            .map_err(|error: DriverError| anyhow!("{}", description(&error)))
+            .map_err(|error: DriverError| anyhow!("{}", description(&error)))?;
+        match self.recorder {
+            Some(_) => self.wait_for_stream(),
+            None => Ok(()),
+        }
     }
 }
 
@@ -379,7 +367,7 @@ impl<A> Kernel<A> {
 macro_rules! arguments {
     (
         $(#[$doc:meta])*
-        trusting $name:ident $(<$lifetime:lifetime>)? = $file:literal [$($kernel:literal),+] $forms:expr;
+        trusting $name:ident $(<$lifetime:lifetime>)? = $file:literal [$($kernel:literal),+] $forms:expr, $images:literal;
         { $($field:ident: $type:ty),* }
         |$it:ident, $launch:ident, $list:ident| $check:block $push:block
     ) => {
@@ -394,6 +382,7 @@ macro_rules! arguments {
             const FILE: &'static str = $file;
             const KERNELS: &'static [&'static str] = &[$($kernel),+];
             const FORMS: &'static [$crate::gpu::driver::launch::Form] = $forms;
+            const IMAGES: u32 = $images;
 
             #[allow(unused_variables, reason = "some kernels have nothing to check")]
             fn check(&self, $launch: &$crate::gpu::driver::launch::Launch) -> anyhow::Result<()> {

@@ -1,8 +1,10 @@
 //! Device memory: allocated, filled, copied and freed.
 
 use super::allocator::{Allocator, Block};
+use super::commands::{Copy, Direction};
 use super::context::Gpu;
 use super::error::{bind, description};
+use crate::gpu::NoMemory;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{CudaStream, result, sys};
 use std::borrow::Cow;
@@ -225,7 +227,15 @@ impl Gpu {
 
     /// Device memory of at least `len` bytes in whole vectors, with undefined content. Errors as of `alloc`.
     pub fn scratch(&self, len: usize) -> Result<Buffer> {
-        let block = self.allocator.allocate(len)?;
+        let block = match self.allocator.allocate(len) {
+            // Recorded work may still use what was given back.
+            Err(error) if error.is::<NoMemory>() && self.recorder.is_some() => {
+                self.wait()?;
+                self.allocator.free_kept();
+                self.allocator.allocate(len)?
+            }
+            block => block?,
+        };
         Ok(Buffer {
             pointer: block.pointer,
             len: len.next_multiple_of(VECTOR),
@@ -251,25 +261,29 @@ impl Gpu {
     /// As `send`, but to byte `to` of the buffer and those after it.
     pub fn send_to(&self, host: &[u8], buffer: &mut Buffer, to: usize) -> Result<()> {
         let target = buffer.part(to, host.len())?;
-        bind(&self.context)?;
-        // On this stream, like all work that may use the buffer before and after.
-        let queue = |host: &[u8]| {
+        // In the order of all work that may use the buffer before and after.
+        let queue = |host: &[u8], is_mapped| {
+            let copy = Copy {
+                direction: Direction::ToDevice,
+                from: host.as_ptr() as sys::CUdeviceptr,
+                to: target,
+                bytes: host.len(),
+            };
             // SAFETY: the part lies inside the buffer. Staging memory is not touched before the stream
             // was waited for; of pageable memory CUDA has made a copy when this returns; and a copy
-            // from other pinned memory is waited for below.
-            unsafe { result::memcpy_htod_async(target, host, self.stream.cu_stream()) }
-                .map_err(|error| anyhow!("{}", description(&error)))
+            // from other memory is waited for below.
+            unsafe { self.queue_copy(copy, is_mapped) }
         };
         let staged = |memory: &mut [u8]| {
             memory.copy_from_slice(host);
-            queue(memory)
+            queue(memory, true)
         };
         let make = |bytes| self.page_locked(bytes);
         if let Some(queued) = self.staging.with(host.len(), false, make, staged) {
             return queued;
         }
-        let queued = queue(host);
-        if is_known(host) {
+        let queued = queue(host, false);
+        if self.recorder.is_some() || is_known(host) {
             self.wait()?;
         }
         queued
@@ -295,6 +309,7 @@ impl Gpu {
         let rows = host.len() / pitch;
         let fits = part.end <= pitch && rows * part.len() <= buffer.len;
         ensure!(fits, "a copy past the buffer's end");
+        self.wait_for_recorded()?;
         bind(&self.context)?;
         let copy = sys::CUDA_MEMCPY2D {
             srcXInBytes: part.start,
@@ -317,7 +332,7 @@ impl Gpu {
         // SAFETY: the range lies inside each of the complete rows of `host`, and the buffer holds
         // as many bytes; the copy is waited for before `host` is released.
         let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
-        self.wait()?;
+        self.wait_for_stream()?;
         queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
@@ -337,6 +352,7 @@ impl Gpu {
             columns.end <= pitch && end <= image.len,
             "a copy past the buffer's end"
         );
+        self.wait_for_recorded()?;
         bind(&self.context)?;
         let copy = sys::CUDA_MEMCPY2D {
             srcXInBytes: columns.start,
@@ -360,7 +376,11 @@ impl Gpu {
         // is borrowed mutably, holds as many rows of the range. Both are freed on this stream, after the copy.
         unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }
             .result()
-            .map_err(|error| anyhow!("{}", description(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))?;
+        match self.recorder {
+            Some(_) => self.wait_for_stream(),
+            None => Ok(()),
+        }
     }
 
     /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.
@@ -371,17 +391,28 @@ impl Gpu {
     /// As `fetch`, from byte `from` of the buffer on.
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
         let len = host.len();
-        // Not the call without a stream: those of several threads wait for one another.
-        let read = |host: &mut [u8]| read_back(&self.stream, buffer, from, host);
+        let source = buffer.part(from, len)?;
+        let read = |host: &mut [u8], is_mapped| {
+            let copy = Copy {
+                direction: Direction::ToHost,
+                from: source,
+                to: host.as_mut_ptr() as sys::CUdeviceptr,
+                bytes: len,
+            };
+            // SAFETY: the part lies inside the buffer. The copy is waited for before `host` is released; if waiting fails,
+            // the context is dead and its copies have ended too.
+            let queued = unsafe { self.queue_copy(copy, is_mapped) };
+            queued.and(self.wait_for_work())
+        };
         let staged = |memory: &mut [u8]| {
-            read(memory)?;
+            read(memory, true)?;
             host.copy_from_slice(memory);
             Ok(())
         };
         let make = |bytes| self.page_locked(bytes);
         match self.staging.with(len, true, make, staged) {
             Some(read) => read,
-            None => read(host),
+            None => read(host, false),
         }
     }
 
@@ -401,6 +432,11 @@ impl Gpu {
     pub fn fill_part(&self, buffer: &mut Buffer, part: Range<usize>, byte: u8) -> Result<()> {
         let len = part.len();
         let pointer = buffer.part(part.start, len)?;
+        if let Some(recorder) = &self.recorder {
+            // SAFETY: as below.
+            unsafe { recorder.fill(pointer, len, byte) };
+            return Ok(());
+        }
         bind(&self.context)?;
         // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
         unsafe { result::memset_d8_async(pointer, byte, len, self.stream.cu_stream()) }
@@ -430,11 +466,31 @@ impl Gpu {
     ) -> Result<()> {
         let source = from.part(range.start, range.len())?;
         let target = to.part(at, range.len())?;
-        bind(&self.context)?;
+        let copy = Copy {
+            direction: Direction::OnDevice,
+            from: source,
+            to: target,
+            bytes: range.len(),
+        };
         // SAFETY: the parts lie inside the buffers, which are not the same memory, since `to` is borrowed exclusively, and outlive
         // the work.
-        unsafe { result::memcpy_dtod_async(target, source, range.len(), self.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", description(&error)))
+        unsafe { self.queue_copy(copy, true) }
+    }
+
+    /// Queues a copy. `is_mapped`: kernels reach both sides.
+    ///
+    /// # Safety
+    /// Both addresses are those of as many bytes. The memory stays, and nothing on the host touches it, until all queued work
+    /// has been waited for.
+    pub(super) unsafe fn queue_copy(&self, copy: Copy, is_mapped: bool) -> Result<()> {
+        if let Some(recorder) = &self.recorder {
+            // SAFETY: the caller's.
+            unsafe { recorder.copy(copy, is_mapped) };
+            return Ok(());
+        }
+        bind(&self.context)?;
+        // SAFETY: the caller's.
+        unsafe { copy.queue(self.stream.cu_stream()) }
     }
 }
 

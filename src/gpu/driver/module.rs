@@ -2,7 +2,7 @@
 
 use super::context::Gpu;
 use super::error::description;
-use super::kernel::{Kernel, RawKernel};
+use super::kernel::{Kernel, RawKernel, SetKernel};
 use super::launch::Arguments;
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaModule;
@@ -31,27 +31,39 @@ impl Gpu {
         let form = A::FORMS.iter().find(|known| known.name == form);
         let form = form.with_context(|| format!("kernel {name} has no such form"))?;
         Ok(Kernel {
-            raw: self.raw_kernel(A::FILE, name, form.name)?,
+            raw: self.raw_kernel(A::FILE, name, form.name, A::IMAGES)?,
             form,
             arguments: PhantomData,
         })
     }
 
-    fn raw_kernel(&self, file: &str, name: &'static str, form: &str) -> Result<RawKernel> {
+    fn raw_kernel(
+        &self,
+        file: &str,
+        name: &'static str,
+        form: &str,
+        images: u32,
+    ) -> Result<RawKernel> {
         // A request to the driver takes 0.1 ms, and much longer while other threads use the driver.
         let key = format!("{file} {name} {form}");
         let known = self.kernels.read().ok();
         if let Some(kernel) = known.and_then(|kernels| kernels.get(&key).cloned()) {
             return Ok(kernel);
         }
-        let kernel = self.find_kernel(file, name, form)?;
+        let kernel = self.find_kernel(file, name, form, images)?;
         if let Ok(mut kernels) = self.kernels.write() {
             kernels.insert(key, kernel.clone());
         }
         Ok(kernel)
     }
 
-    fn find_kernel(&self, file: &str, name: &'static str, form: &str) -> Result<RawKernel> {
+    fn find_kernel(
+        &self,
+        file: &str,
+        name: &'static str,
+        form: &str,
+        images: u32,
+    ) -> Result<RawKernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
             self.context.load_module(code).map_err(|error| {
                 anyhow!(
@@ -60,20 +72,33 @@ impl Gpu {
                 )
             })
         })?;
-        let entry = match form {
-            "" => name.to_string(),
+        let entry = |name: String| match form {
+            "" => name,
             form => format!("{name}_{form}"),
         };
         let ready = || {
-            let function = module.load_function(&entry)?;
+            let function = module.load_function(&entry(name.into()))?;
             let threads = function.max_threads_per_block()? as u32;
+            let set = match images {
+                0 => None,
+                images => {
+                    let function = module.load_function(&entry(format!("{name}_set")))?;
+                    // The question loads it now. The first launch would wait for all work on the GPU.
+                    function.max_threads_per_block()?;
+                    Some(SetKernel { function, images })
+                }
+            };
             Ok(RawKernel {
                 name,
                 function,
                 threads,
+                set,
             })
         };
-        ready().map_err(|error| anyhow!("kernel {entry}: {}", description(&error)))
+        ready().map_err(|error| {
+            let entry = entry(name.into());
+            anyhow!("kernel {entry}: {}", description(&error))
+        })
     }
 
     /// Asks for `percent` of a multiprocessor's on-chip memory as shared memory for `kernel`, the

@@ -1,12 +1,13 @@
 //! Host memory that a GPU reaches directly, for one image or kept from image to image.
 
+use super::commands::{Copy, Direction};
 use super::context::Gpu;
-use super::error::{bound_to_give_back, description};
+use super::error::bound_to_give_back;
 use super::memory::Buffer;
 use crate::image::buffer;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::CudaContext;
-use cudarc::driver::{result, sys};
+use cudarc::driver::sys;
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, RwLock};
@@ -42,14 +43,14 @@ impl Gpu {
         work: impl FnOnce(&mut Pinned) -> R,
     ) -> R {
         let already = sys::CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-        let pinning = match self.context.bind_to_thread() {
-            Ok(()) if is_page_locked(host) => already,
+        let pinning = if is_page_locked(host) {
+            already
+        } else if pin && self.context.bind_to_thread().is_ok() {
             // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is
             // dropped, at the end of this function.
-            Ok(()) if pin => unsafe {
-                sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0)
-            },
-            _ => sys::CUresult::CUDA_ERROR_NOT_PERMITTED,
+            unsafe { sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0) }
+        } else {
+            sys::CUresult::CUDA_ERROR_NOT_PERMITTED
         };
         work(&mut Pinned {
             memory: host,
@@ -69,7 +70,7 @@ fn page_locked(context: &Arc<CudaContext>, bytes: usize) -> Option<buffer::Block
         sys::cuMemHostRegister_v2(
             memory.as_mut_ptr().cast(),
             memory.len(),
-            sys::CU_MEMHOSTREGISTER_PORTABLE,
+            sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP,
         )
     }
     .result()
@@ -187,10 +188,15 @@ impl Pinned<'_> {
     pub fn upload(&mut self, buffer: &mut Buffer) -> Result<()> {
         let source = self.memory.get(..buffer.len);
         let source = source.ok_or_else(|| anyhow!("an upload past the memory's end"))?;
+        let copy = Copy {
+            direction: Direction::ToDevice,
+            from: source.as_ptr() as sys::CUdeviceptr,
+            to: buffer.pointer,
+            bytes: source.len(),
+        };
         // SAFETY: the lengths agree. Nothing touches the memory while the copy may run: only queued
         // copies of this type access it until `bytes` or `drop` has waited for them.
-        unsafe { result::memcpy_htod_async(buffer.pointer, source, self.gpu.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", description(&error)))
+        unsafe { self.gpu.queue_copy(copy, self.is_mapped()) }
     }
 
     /// Queues a copy of `buffer` over all of it, which must have the same length.
@@ -207,9 +213,19 @@ impl Pinned<'_> {
         let source = buffer.part(from, to.len())?;
         let to = self.memory.get_mut(to);
         let to = to.ok_or_else(|| anyhow!("a copy past the memory's end"))?;
+        let copy = Copy {
+            direction: Direction::ToHost,
+            from: source,
+            to: to.as_mut_ptr() as sys::CUdeviceptr,
+            bytes: to.len(),
+        };
         // SAFETY: as in `upload`; both ranges lie inside.
-        unsafe { result::memcpy_dtoh_async(to, source, self.gpu.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", description(&error)))
+        unsafe { self.gpu.queue_copy(copy, self.is_mapped()) }
+    }
+
+    /// Whether kernels reach the memory: it is `PageLocked`.
+    fn is_mapped(&self) -> bool {
+        self.direct && !self.registered
     }
 }
 

@@ -5,7 +5,6 @@
 use crate::image::buffer::Block;
 use anyhow::Result;
 use cudarc::driver::CudaStream;
-use cudarc::driver::result::DriverError;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,12 +62,12 @@ impl Staging {
         Some(result)
     }
 
-    /// Waits for the stream, after which all memory given out before is free again. Another thread may
+    /// Calls `wait`, which waits for all queued work; then all memory given out before is free again. Another thread may
     /// meanwhile have queued a copy; then the memory stays in use until the next wait.
-    pub(super) fn wait(&self) -> std::result::Result<(), DriverError> {
+    pub(super) fn after(&self, wait: impl FnOnce() -> Result<()>) -> Result<()> {
         let lock = || self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let given = lock().given;
-        self.stream.synchronize()?;
+        wait()?;
         let mut memory = lock();
         if memory.given == given {
             memory.used = 0;

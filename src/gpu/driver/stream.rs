@@ -8,9 +8,39 @@ use anyhow::{Result, anyhow};
 impl Gpu {
     /// Waits for all queued work.
     pub fn wait(&self) -> Result<()> {
-        self.staging
-            .wait()
+        self.staging.after(|| self.wait_for_work())?;
+        if self.recorder.is_some() {
+            self.allocator.free_surplus();
+        }
+        Ok(())
+    }
+
+    /// As `wait`, without giving up staging memory.
+    pub(super) fn wait_for_work(&self) -> Result<()> {
+        match &self.recorder {
+            Some(recorder) => recorder.submit(&self.anchor),
+            None => self.wait_for_stream(),
+        }
+    }
+
+    /// Waits for recorded work, before a call that is not recorded.
+    pub(super) fn wait_for_recorded(&self) -> Result<()> {
+        match &self.recorder {
+            Some(recorder) => recorder.submit(&self.anchor),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for what was queued on the stream, not for recorded work.
+    pub(super) fn wait_for_stream(&self) -> Result<()> {
+        self.stream
+            .synchronize()
             .map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// Whether the GPU does not respond any more.
+    pub fn is_lost(&self) -> bool {
+        self.wait().and(self.wait_for_stream()).is_err()
     }
 
     /// The same GPU with its work queued on CUDA's default stream, as in the papers' programs.
