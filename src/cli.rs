@@ -325,7 +325,7 @@ pub(crate) struct Proving {
     #[arg(long, value_name = "N", default_value_t = 1 << 33, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_pixels: u64,
 
-    /// Number of images to process at the same time (default: one per core)
+    /// Number of images to process at the same time (default: one per core, more with a GPU)
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
 

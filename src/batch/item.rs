@@ -314,7 +314,7 @@ impl Item {
     ///
     /// # Errors
     /// The length cannot be determined.
-    fn length(&self) -> Result<u64> {
+    pub(super) fn length(&self) -> Result<u64> {
         match fault::metadata(self.file()) {
             Ok(about) => Ok(about.len()),
             Err(error) if is_absence(&error) => Ok(0),

@@ -27,7 +27,7 @@ pub struct Options {
     #[command(flatten)]
     pub selection: Selection,
 
-    /// Number of images to process at the same time (default: one per core)
+    /// Number of images to process at the same time (default: one per core, more with a GPU)
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Many files")]
     pub jobs: Option<NonZeroUsize>,
 

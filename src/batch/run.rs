@@ -14,6 +14,8 @@ use crate::engine::{
     CompleteOutput, Destination, Done, Failure, Resources, RunRecord, process_file,
 };
 use crate::formats::Reader;
+use crate::gpu::Choice;
+use crate::gpu::driver::has_driver;
 use crate::ops::{Operation, chain};
 use crate::os::console;
 use crate::os::count;
@@ -27,6 +29,19 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How many files tell whether the files of a batch are small.
+const SAMPLE: usize = 16;
+
+/// Bytes of a small file. An H200 with 16 cores normalized 8,900 PNGs of 512² per second with 32 workers, 11,300 with 48, and 11,900
+/// with 64; and 1540 PNGs of 2048² with 16 workers, 1780 with 24, and 1830 with 48.
+const SMALL_FILE: u64 = 1_500_000;
+
+/// Helpers for each worker, for small files.
+const HELPERS_OF_SMALL_FILES: usize = 3;
+
+/// Files that make a helper worth its start: 64 workers instead of 16 began 0.1 s later on an H200.
+const FILES_PER_HELPER: usize = 16;
+
 impl Batch<'_, '_> {
     /// Processes every file; calls `take` on this thread with each outcome, as soon as it is ready.
     pub fn run(
@@ -35,7 +50,10 @@ impl Batch<'_, '_> {
         mut take: impl FnMut(usize, FileOutcome) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
-        let workers = self.workers();
+        let mut workers = self.workers();
+        workers.helpers = self
+            .helpers(workers.jobs)
+            .min(items.len() / FILES_PER_HELPER);
         let report = self.open_report(self.options.resume)?;
         let to_output = self.options.report.as_deref() == Some(Path::new("-"));
         let unread = &self.items.unread;
@@ -127,6 +145,29 @@ impl Batch<'_, '_> {
         // `visible` has hidden those GPUs that would have too little to do.
         let gpus = (usize::MAX, gpu_times);
         Workers::new(common.device.choice, jobs, memory, common.reading, gpus)
+    }
+
+    /// The helpers for so many workers, if the user did not set the number of images in flight: fewer for large files, each of which
+    /// takes the memory of a helper to be pinned.
+    fn helpers(&self, workers: usize) -> usize {
+        let is_possible = match self.common.device.choice {
+            Choice::Cpu => false,
+            Choice::Auto => has_driver(),
+            Choice::Gpu(_) => true,
+        };
+        if self.options.jobs.is_some() || !is_possible {
+            return 0;
+        }
+        let items = &self.items.items;
+        let sample = items.iter().step_by(items.len().div_ceil(SAMPLE).max(1));
+        let (count, bytes) = sample.fold((0, 0), |(count, bytes), item| {
+            (count + 1, bytes + item.length().unwrap_or(0))
+        });
+        if bytes <= count * SMALL_FILE {
+            HELPERS_OF_SMALL_FILES * workers
+        } else {
+            workers / 2
+        }
     }
 
     /// Processes one file, unless it is already done.
@@ -269,6 +310,7 @@ impl Batch<'_, '_> {
             count::plural(threads, "thread")
         );
         times.peaks = workers.gpus().peaks();
+        times.sets = workers.gpus().set_counts();
         times.wall = wall;
         times.watch = watch;
         form.deliver(&times)

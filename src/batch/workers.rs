@@ -17,6 +17,7 @@ use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The worker threads of a batch and the resources that they share.
 #[derive(Debug)]
@@ -24,6 +25,9 @@ pub struct Workers {
     choice: Choice,
     /// The number of workers.
     pub jobs: usize,
+    /// Additional workers, which work only with a GPU that is ready. While an image is on a GPU, its worker waits: with more workers
+    /// than cores, both the cores and the GPU stay busy.
+    pub helpers: usize,
     /// The GPUs, started when they save time.
     gpus: Mutex<Arc<GpuSet>>,
     budget: MemoryBudget,
@@ -35,6 +39,52 @@ pub struct Workers {
 
 /// The number of workers from which one more makes little difference.
 const MANY: usize = 7;
+
+/// How often a helper looks whether its GPU is ready.
+const HELPER_LOOKS: Duration = Duration::from_millis(5);
+
+/// Whether the items have come to their end, for helpers that wait. Not with the types of `os::sync`, which know no waiting for a
+/// time: no schedule that is explored has helpers.
+#[derive(Default)]
+struct Ending {
+    has_come: std::sync::Mutex<bool>,
+    changed: std::sync::Condvar,
+}
+
+impl Ending {
+    /// Wakes the helpers.
+    fn announce(&self) {
+        *self.has_come.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the end, at most for `time`; returns whether it has come.
+    fn wait(&self, time: Duration) -> bool {
+        let has_come = self.has_come.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .changed
+            .wait_timeout_while(has_come, time, |has_come| !*has_come);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Announces the end when a worker ends, which has found no more items, or has panicked.
+struct AnnounceOnExit<'a>(&'a Ending);
+
+impl Drop for AnnounceOnExit<'_> {
+    fn drop(&mut self) {
+        self.0.announce();
+    }
+}
+
+/// A worker, and those with which it shares the cores and the memory.
+struct Share {
+    worker: usize,
+    /// The workers without the helpers.
+    threads: usize,
+    all: usize,
+    cores: Cores,
+}
 
 /// The next task of a worker.
 #[derive(Debug)]
@@ -79,6 +129,7 @@ impl Workers {
         Workers {
             choice,
             jobs,
+            helpers: 0,
             gpus: Mutex::new(Arc::new(GpuSet::new(choice, gpus, executor::prepare))),
             budget: MemoryBudget::new(memory),
             memory,
@@ -125,17 +176,30 @@ impl Workers {
         work: impl Fn(I, &Resources) -> R + Sync,
         mut take: impl FnMut(R),
     ) -> Result<()> {
+        let all = threads + self.helpers;
+        let end = Ending::default();
         // When outcomes cannot be written, as to a log that nobody reads, the workers wait.
-        let (results, finished) = mpsc::sync_channel(16 * threads);
+        let (results, finished) = mpsc::sync_channel(16 * all);
         thread::scope(|scope| {
-            for worker in 0..threads {
+            for worker in 0..all {
                 let (results, next, work) = (results.clone(), &next, &work);
+                let end = &end;
                 let started = thread::spawn_scoped(scope, move || {
+                    let _announced = (worker < threads).then(|| AnnounceOnExit(end));
                     let mut ended = false;
                     // Once for each set of GPUs.
                     while !ended {
                         let gpus = self.gpus();
-                        self.work_as(worker, threads, cores, &gpus, |resources| {
+                        if worker >= threads && !self.wait_for_gpu(worker, &gpus, end) {
+                            break;
+                        }
+                        let share = Share {
+                            worker,
+                            threads,
+                            all,
+                            cores,
+                        };
+                        self.work_as(share, &gpus, |resources| {
                             while !ended && Arc::ptr_eq(&gpus, &self.gpus()) {
                                 // The last of many leaves its core to the driver, which takes twice as long to start beside
                                 // as many busy threads as there are cores.
@@ -171,18 +235,28 @@ impl Workers {
         })
     }
 
+    /// Waits until the GPU of a helper is ready. Returns false if there are no more items.
+    fn wait_for_gpu(&self, worker: usize, gpus: &GpuSet, end: &Ending) -> bool {
+        while !gpus.is_ready_for(worker) {
+            if end.wait(HELPER_LOOKS) || self.stopped.load(Ordering::Relaxed) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Gives this worker its share of the cores, a stream on a GPU, and a buffer pool.
-    fn work_as(
-        &self,
-        worker: usize,
-        threads: usize,
-        cores: Cores,
-        gpus: &Arc<GpuSet>,
-        work: impl FnOnce(&Resources),
-    ) {
+    fn work_as(&self, share: Share, gpus: &Arc<GpuSet>, work: impl FnOnce(&Resources)) {
+        let Share {
+            worker,
+            threads,
+            all,
+            cores,
+        } = share;
         // One thread for each image wastes nothing; only with fewer images than cores does an image
         // get several threads. If the pool cannot start, rayon's global pool serves all.
         let own = match cores {
+            _ if worker >= threads => Some(1),
             Cores::Even => Some((self.jobs / threads).max(1)),
             Cores::AllForFirst => (worker > 0).then_some(1),
         };
@@ -191,7 +265,7 @@ impl Workers {
             pool.use_current_thread().build()
         });
         let devices = Rc::new(Devices::of_worker(self.choice, gpus, worker));
-        let memory = (self.memory / (2 * threads as u64)) as usize;
+        let memory = (self.memory / (2 * all as u64)) as usize;
         let gpus = devices.clone();
         buffer::with_pool(
             memory,
