@@ -521,6 +521,29 @@ fn a_launch_that_fails_costs_no_other_image() {
     assert!(failed > 5, "{failed}");
 }
 
+/// Where an event could not be recorded after a launch for several images, the kernel ran again for each of them, and sums were
+/// doubled.
+#[test]
+fn an_event_that_failed_ran_a_kernel_twice() {
+    let Some(driver) = driver() else { return };
+    let folder = many();
+    let right = ran(driver, folder.path(), "sum in -q --device cpu", &[]).stdout;
+    let right: BTreeSet<&str> = right.lines().collect();
+    assert_eq!(right.len(), 40);
+    let mut failed = 0;
+    for nth in (1..300).step_by(7) {
+        let fail = format!("cuEventRecord:{nth}:999:once");
+        let env = [("STUB_WAIT", "2000"), ("STUB_FAIL", &*fail)];
+        let line = "sum in -q --device gpu --stats -j 40";
+        let ran = ran(driver, folder.path(), line, &env);
+        ran.is_sound(&fail);
+        failed += ran.count("failed");
+        let is_right = ran.stdout.lines().all(|line| right.contains(line));
+        assert!(is_right, "{fail}: {}", ran.stdout);
+    }
+    assert!(failed > 5, "{failed}");
+}
+
 /// With `auto` the CPU takes over, whatever fails: every result is right, and a line says why.
 #[test]
 fn a_call_that_fails_leaves_a_batch_to_the_cpu() {

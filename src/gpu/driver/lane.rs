@@ -161,8 +161,8 @@ impl Lane {
                 let stream = self.stream.cu_stream();
                 // SAFETY: the worker keeps the memory until it knows the outcome.
                 let queued = self.timed(stage.is_some(), events, |_| unsafe { copy.queue(stream) });
-                match queued {
-                    Ok(pair) => self.images[first].time(stage, pair, [0, 1, 1]),
+                match queued.and_then(|(copied, pair)| copied.map(|()| pair)) {
+                    Ok(pair) => self.images[first].note_time(stage, pair, [0, 1, 1]),
                     Err(error) => self.images[first].fail(format!("{error:#}")),
                 }
             }
@@ -180,7 +180,9 @@ impl Lane {
                 if kernel.set.is_some() && grid.blocks[1] == 1 {
                     let others = self.images.iter_mut().enumerate();
                     let others = others.filter(|(index, _)| *index != first);
-                    parts.extend(others.filter_map(|(index, it)| it.take(index, &kernel, &grid)));
+                    parts.extend(
+                        others.filter_map(|(index, it)| it.take_launch(index, &kernel, &grid)),
+                    );
                 }
                 let most = kernel.set.as_ref().map_or(1, |set| set.images as usize);
                 while !parts.is_empty() {
@@ -201,31 +203,32 @@ impl Lane {
         events: &mut EventPool,
     ) {
         let is_timed = parts.iter().any(|part| part.stage.is_some());
-        let launched = self.timed(is_timed, events, |lane| match parts.as_slice() {
-            [part] => lane.launch_one(kernel, grid, part),
-            parts => lane.launch_set(kernel, grid, parts),
+        let launched = self.timed(is_timed, events, |lane| {
+            lane.launch_parts(kernel, grid, &parts)
         });
-        match launched {
-            Ok(pair) => {
-                let all = parts.iter().map(|part| part.blocks).sum();
-                let mut before = 0;
-                for part in parts {
-                    let blocks = [before, part.blocks, all];
-                    self.images[part.image].time(part.stage, pair, blocks);
-                    before += part.blocks;
-                }
+        let all = parts.iter().map(|part| part.blocks).sum();
+        let mut before = 0;
+        for (index, part) in parts.iter().enumerate() {
+            let image = &mut self.images[part.image];
+            match &launched {
+                Ok((outcomes, pair)) => match &outcomes[index] {
+                    Ok(()) => image.note_time(part.stage, *pair, [before, part.blocks, all]),
+                    Err(error) => image.fail(format!("{}: {error:#}", kernel.name)),
+                },
+                Err(error) => image.fail(format!("{}: {error:#}", kernel.name)),
             }
-            // The driver refused the launch as a whole. Each image tries alone, so that one does not fail with another.
-            Err(_) if parts.len() > 1 => {
-                for part in parts {
-                    self.launch(kernel, grid, vec![part], events);
-                }
-            }
-            Err(error) => {
-                let error = format!("{}: {error:#}", kernel.name);
-                self.images[parts[0].image].fail(error);
-            }
+            before += part.blocks;
         }
+    }
+
+    /// Launches a kernel once for all parts. If the driver refuses, it launches the kernel for each part alone, so that one image
+    /// does not fail with another. Returns the outcome of each part.
+    fn launch_parts(&self, kernel: &RawKernel, grid: &Grid, parts: &[Part]) -> Vec<Result<()>> {
+        if parts.len() > 1 && self.launch_set(kernel, grid, parts).is_ok() {
+            return parts.iter().map(|_| Ok(())).collect();
+        }
+        let alone = parts.iter().map(|part| self.launch_one(kernel, grid, part));
+        alone.collect()
     }
 
     fn launch_one(&self, kernel: &RawKernel, grid: &Grid, part: &Part) -> Result<()> {
@@ -281,22 +284,24 @@ impl Lane {
         launched.result().map_err(in_words)
     }
 
-    /// Queues work, between two events if its time is wanted. Returns the index of the pair.
-    fn timed(
+    /// Queues work, between two events if its time is wanted. Returns the result of `queue`, and the index of the pair of events.
+    ///
+    /// # Errors
+    /// An event cannot be recorded. The work may have been queued.
+    fn timed<R>(
         &mut self,
         is_wanted: bool,
         events: &mut EventPool,
-        queue: impl FnOnce(&Lane) -> Result<()>,
-    ) -> Result<usize> {
+        queue: impl FnOnce(&Lane) -> R,
+    ) -> Result<(R, usize)> {
         self.calls += 1;
         if !is_wanted {
-            queue(self)?;
-            return Ok(0);
+            return Ok((queue(self), 0));
         }
         let before = events.record(&self.stream)?;
-        queue(self)?;
+        let queued = queue(self);
         self.pairs.push((before, events.record(&self.stream)?));
-        Ok(self.pairs.len() - 1)
+        Ok((queued, self.pairs.len() - 1))
     }
 }
 
@@ -346,7 +351,7 @@ impl Image {
     }
 
     /// The image's next command, if it launches this kernel with blocks of the same shape.
-    fn take(&mut self, image: usize, same: &RawKernel, shape: &Grid) -> Option<Part> {
+    fn take_launch(&mut self, image: usize, same: &RawKernel, shape: &Grid) -> Option<Part> {
         let next = self.commands.as_slice().first()?;
         let Work::Launch { kernel, grid, .. } = &next.work else {
             return None;
@@ -354,23 +359,23 @@ impl Image {
         if !kernel.is(same) || grid.threads != shape.threads || grid.blocks[1] != 1 {
             return None;
         }
-        let Command { work, stage } = self.commands.next()?;
-        let Work::Launch {
-            grid, arguments, ..
-        } = work
-        else {
-            return None;
-        };
-        Some(Part {
-            image,
-            blocks: grid.blocks[0],
-            arguments,
-            stage,
-        })
+        let blocks = grid.blocks[0];
+        match self.commands.next()? {
+            Command {
+                work: Work::Launch { arguments, .. },
+                stage,
+            } => Some(Part {
+                image,
+                blocks,
+                arguments,
+                stage,
+            }),
+            Command { .. } => None,
+        }
     }
 
     /// Notes the events around work whose time is wanted.
-    fn time(&mut self, stage: Option<usize>, pair: usize, blocks: [u32; 3]) {
+    fn note_time(&mut self, stage: Option<usize>, pair: usize, blocks: [u32; 3]) {
         self.timed.extend(stage.map(|stage| Timed {
             stage,
             pair,

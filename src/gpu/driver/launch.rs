@@ -302,52 +302,49 @@ impl Gpu {
             unsafe { recorder.record(work) };
             return Ok(());
         }
-        self.wait_for_recorded()?;
-        bind(&self.context)?;
-        let function = kernel.raw.function.cu_function();
-        let ([x, y], [across, down]) = (grid.blocks, grid.threads);
-        let (stream, values) = (self.stream.cu_stream(), list.pointers.as_mut_ptr());
-        // SAFETY: the arguments are the kernel's, and it stays inside their memory, which outlives its run: see the top of
-        // this file.
-        let launched = unsafe {
-            match start.attribute() {
-                None => sys::cuLaunchKernel(
-                    function,
-                    x,
-                    y,
-                    1,
-                    across,
-                    down,
-                    1,
-                    0,
-                    stream,
-                    values,
-                    ptr::null_mut(),
-                ),
-                Some(mut attribute) => {
-                    let config = sys::CUlaunchConfig {
-                        gridDimX: x,
-                        gridDimY: y,
-                        gridDimZ: 1,
-                        blockDimX: across,
-                        blockDimY: down,
-                        blockDimZ: 1,
-                        sharedMemBytes: 0,
-                        hStream: stream,
-                        attrs: &raw mut attribute,
-                        numAttrs: 1,
-                    };
-                    sys::cuLaunchKernelEx(&config, function, values, ptr::null_mut())
+        self.queue_unrecorded(|| {
+            bind(&self.context)?;
+            let function = kernel.raw.function.cu_function();
+            let ([x, y], [across, down]) = (grid.blocks, grid.threads);
+            let (stream, values) = (self.stream.cu_stream(), list.pointers.as_mut_ptr());
+            // SAFETY: the arguments are the kernel's, and it stays inside their memory, which outlives its run: see the top of
+            // this file.
+            let launched = unsafe {
+                match start.attribute() {
+                    None => sys::cuLaunchKernel(
+                        function,
+                        x,
+                        y,
+                        1,
+                        across,
+                        down,
+                        1,
+                        0,
+                        stream,
+                        values,
+                        ptr::null_mut(),
+                    ),
+                    Some(mut attribute) => {
+                        let config = sys::CUlaunchConfig {
+                            gridDimX: x,
+                            gridDimY: y,
+                            gridDimZ: 1,
+                            blockDimX: across,
+                            blockDimY: down,
+                            blockDimZ: 1,
+                            sharedMemBytes: 0,
+                            hStream: stream,
+                            attrs: &raw mut attribute,
+                            numAttrs: 1,
+                        };
+                        sys::cuLaunchKernelEx(&config, function, values, ptr::null_mut())
+                    }
                 }
-            }
-        };
-        launched
-            .result()
-            .map_err(|error: DriverError| anyhow!("{}", description(&error)))?;
-        match self.recorder {
-            Some(_) => self.wait_for_stream(),
-            None => Ok(()),
-        }
+            };
+            launched
+                .result()
+                .map_err(|error: DriverError| anyhow!("{}", description(&error)))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::allocator::{Allocator, Block};
 use super::commands::{Copy, Direction};
 use super::context::Gpu;
-use super::error::{bind, description};
+use super::error::{bind, description, in_words};
 use crate::gpu::NoMemory;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{CudaStream, result, sys};
@@ -309,7 +309,6 @@ impl Gpu {
         let rows = host.len() / pitch;
         let fits = part.end <= pitch && rows * part.len() <= buffer.len;
         ensure!(fits, "a copy past the buffer's end");
-        self.wait_for_recorded()?;
         bind(&self.context)?;
         let copy = sys::CUDA_MEMCPY2D {
             srcXInBytes: part.start,
@@ -329,11 +328,15 @@ impl Gpu {
             WidthInBytes: part.len(),
             Height: rows,
         };
-        // SAFETY: the range lies inside each of the complete rows of `host`, and the buffer holds
-        // as many bytes; the copy is waited for before `host` is released.
-        let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
-        self.wait_for_stream()?;
-        queued.map_err(|error| anyhow!("{}", description(&error)))
+        let queued = self.queue_unrecorded(|| {
+            // SAFETY: the range lies inside each of the complete rows of `host`, and the buffer holds
+            // as many bytes; the copy is waited for before `host` is released.
+            unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }
+                .result()
+                .map_err(in_words)
+        });
+        self.wait()?;
+        queued
     }
 
     /// Queues a copy of a rectangle of `image`, whose rows have `pitch` bytes: a range of bytes of rows from row `top` on, as
@@ -352,7 +355,6 @@ impl Gpu {
             columns.end <= pitch && end <= image.len,
             "a copy past the buffer's end"
         );
-        self.wait_for_recorded()?;
         bind(&self.context)?;
         let copy = sys::CUDA_MEMCPY2D {
             srcXInBytes: columns.start,
@@ -372,15 +374,13 @@ impl Gpu {
             WidthInBytes: columns.len(),
             Height: rows,
         };
-        // SAFETY: the rows from `top` on end inside `image`, as was checked, and `region`, which is other memory since it
-        // is borrowed mutably, holds as many rows of the range. Both are freed on this stream, after the copy.
-        unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }
-            .result()
-            .map_err(|error| anyhow!("{}", description(&error)))?;
-        match self.recorder {
-            Some(_) => self.wait_for_stream(),
-            None => Ok(()),
-        }
+        self.queue_unrecorded(|| {
+            // SAFETY: the rows from `top` on end inside `image`, as was checked, and `region`, which is other memory since it
+            // is borrowed mutably, holds as many rows of the range. Both are freed on this stream, after the copy.
+            unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }
+                .result()
+                .map_err(in_words)
+        })
     }
 
     /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.

@@ -23,9 +23,9 @@ const STREAMS: usize = 4;
 /// The most images of a set.
 const MOST_IMAGES: usize = 128;
 
-/// How often the thread looks whether a set is done before it sleeps, and how long it sleeps. The driver's own wait wakes a thread
+/// How often the thread checks whether a set is done before it sleeps, and how long it sleeps. The driver's own wait wakes a thread
 /// 0.1 ms after the end of the work and later.
-const LOOKS: u32 = 2000;
+const POLLS: u32 = 2000;
 const SLEEP: Duration = Duration::from_micros(50);
 
 /// The submissions of a GPU, and the thread that carries them out.
@@ -108,7 +108,7 @@ impl Waiting {
     }
 
     /// The submission that has waited longest, and all others of its kind; none if there is none.
-    fn take(&self) -> Vec<Submission> {
+    fn take_set(&self) -> Vec<Submission> {
         let mut state = self.state();
         let Some(first) = state.submissions.front() else {
             return Vec::new();
@@ -161,18 +161,18 @@ impl Drop for Submitter {
 impl Submitter {
     /// Works until no more submissions can come.
     fn run(&mut self) {
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             if self.end_sets() | self.begin_set() {
-                looks = 0;
+                polls = 0;
                 continue;
             }
-            looks += 1;
+            polls += 1;
             if self.lanes.iter().all(Lane::is_free) {
                 if !self.waiting.wait(None) {
                     return;
                 }
-            } else if looks < LOOKS {
+            } else if polls < POLLS {
                 thread::yield_now();
             } else if self.lanes.iter().any(Lane::is_free) {
                 self.waiting.wait(Some(SLEEP));
@@ -187,7 +187,7 @@ impl Submitter {
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.is_free()) else {
             return false;
         };
-        let set = self.waiting.take();
+        let set = self.waiting.take_set();
         if set.is_empty() {
             return false;
         }

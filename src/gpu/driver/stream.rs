@@ -23,12 +23,14 @@ impl Gpu {
         }
     }
 
-    /// Waits for recorded work, before a call that is not recorded.
-    pub(super) fn wait_for_recorded(&self) -> Result<()> {
-        match &self.recorder {
-            Some(recorder) => recorder.submit(&self.anchor),
-            None => Ok(()),
-        }
+    /// Queues work that cannot be recorded, on the stream. If other work is recorded, it runs before, and this work is waited for.
+    pub(super) fn queue_unrecorded(&self, queue: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Some(recorder) = &self.recorder else {
+            return queue();
+        };
+        recorder.submit(&self.anchor)?;
+        queue()?;
+        self.wait_for_stream()
     }
 
     /// Waits for what was queued on the stream, not for recorded work.
