@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 #define JOIN(name, form) JOIN_EXPANDED(name, form)
 #define ENTRY(name) JOIN(name, FORM)
 
-// A parameter that is passed by value, and read where it lies: `const IN_PLACE Type name`. It has an address without a copy.
+// For a parameter that is passed by value and has an address without being copied: `const IN_PLACE Type name`.
 #if __CUDA_ARCH__ >= 700
 #define IN_PLACE __grid_constant__
 #else
@@ -51,13 +51,13 @@ static __device__ __forceinline__ u32 max2(u32 a, u32 b) {
 }
 #endif
 
-// The number of a block of threads, and of how many blocks that do the same work: those of the grid, or those of its page
-// in a set. A kernel gives its functions Turn{blockIdx.x, gridDim.x}: what they do is then right in a set, too.
+// The index of a block, and the number of blocks that share its work: those of the grid or, in a set, those of its page.
+// A kernel passes Turn{blockIdx.x, gridDim.x} to its functions, so that they also work in a set.
 struct Turn {
     u32 block, blocks;
 };
 
-// A set: the arguments of several pages, whose work one launch does. Page p has the blocks first[p] … first[p + 1] − 1 of the
+// A set: the arguments of several pages, which one launch processes. Page p has the blocks first[p] … first[p + 1] − 1 of the
 // grid. launch.py makes the kernels that have it as their parameter (see there).
 template <class Arguments, u32 MOST> struct Set {
     u32 pages, first[MOST + 1];

@@ -1,12 +1,12 @@
-// Memory: bytes that are copied and set.
+// Copies and sets bytes.
 //
 //   move(const u8 *src, u8 *dst, u64 bytes)
-//       Copies `bytes` bytes. One of both may be page-locked memory of the host, which the GPU reaches over PCIe. They do not
-//       overlap.
+//       Copies `bytes` bytes. Either side may be page-locked memory of the host, which the GPU reaches over PCIe. The
+//       two sides do not overlap.
 //   fill_bytes(u8 *dst, u64 bytes, u32 byte)
 //       Sets `bytes` bytes to the lowest byte of `byte`.
-// Grid of both: any; best min(ceil(bytes / 16384), 4·multiprocessors) blocks of 256. Pointers may have any alignment. Those of
-// `move` make it slower where one of them is not 16-byte aligned, and slower still where one is not 4-byte aligned.
+// Grid of both: any number of blocks of 256 threads. Pointers may have any alignment; `move` is slower if one of them is not
+// 16-byte aligned, and slowest if one is not 4-byte aligned.
 //
 // Two numbers, for b bytes: move reads b and writes b, fill_bytes writes b; no arithmetic.
 #include "common.cuh"

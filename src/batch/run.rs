@@ -147,8 +147,8 @@ impl Batch<'_, '_> {
         Workers::new(common.device.choice, jobs, memory, common.reading, gpus)
     }
 
-    /// The helpers for so many workers, if the user did not set the number of images in flight: fewer for large files, each of which
-    /// takes the memory of a helper to be pinned.
+    /// The number of helpers beside so many workers; none if the user set `--jobs`. Large files get fewer, because each helper pins
+    /// memory of the size of an image.
     fn helpers(&self, workers: usize) -> usize {
         let is_possible = match self.common.device.choice {
             Choice::Cpu => false,

@@ -40,11 +40,11 @@ pub struct Workers {
 /// The number of workers from which one more makes little difference.
 const MANY: usize = 7;
 
-/// How often a helper looks whether its GPU is ready.
-const HELPER_LOOKS: Duration = Duration::from_millis(5);
+/// How often a helper checks whether its GPU is ready.
+const HELPER_POLL: Duration = Duration::from_millis(5);
 
-/// Whether the items have come to their end, for helpers that wait. Not with the types of `os::sync`, which know no waiting for a
-/// time: no schedule that is explored has helpers.
+/// Tells waiting helpers that no items are left. The types are those of the standard library, because those of `os::sync` cannot
+/// wait for a limited time; the explored schedules have no helpers.
 #[derive(Default)]
 struct Ending {
     has_come: std::sync::Mutex<bool>,
@@ -68,7 +68,7 @@ impl Ending {
     }
 }
 
-/// Announces the end when a worker ends, which has found no more items, or has panicked.
+/// Announces the end when it is dropped: its worker has found no more items, or has panicked.
 struct AnnounceOnExit<'a>(&'a Ending);
 
 impl Drop for AnnounceOnExit<'_> {
@@ -238,7 +238,7 @@ impl Workers {
     /// Waits until the GPU of a helper is ready. Returns false if there are no more items.
     fn wait_for_gpu(&self, worker: usize, gpus: &GpuSet, end: &Ending) -> bool {
         while !gpus.is_ready_for(worker) {
-            if end.wait(HELPER_LOOKS) || self.stopped.load(Ordering::Relaxed) {
+            if end.wait(HELPER_POLL) || self.stopped.load(Ordering::Relaxed) {
                 return false;
             }
         }

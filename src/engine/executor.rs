@@ -5,15 +5,15 @@
 pub mod bands;
 mod blocks;
 mod on_gpu;
+mod page;
 mod pixels;
 mod prepare;
-mod set;
 
 pub use super::task::{Form, Task, device_work};
 pub use on_gpu::{RanOnGpu, run_on_gpu};
+pub use page::PageWork;
 pub use pixels::Pixels;
 pub use prepare::prepare;
-pub use set::PageWork;
 
 use super::task::check_types;
 

@@ -356,10 +356,7 @@ impl<'a> Job<'a> {
             notes: &mut run.diagnostics.notes,
             messages,
         };
-        let mut executed = self.executor.run_set(vec![work]);
-        executed
-            .pop()
-            .context("internal error: a page has no result")?
+        self.executor.run_page(work)
     }
 
     /// The metadata of the result, whose values were scaled as `stretch` says.

@@ -1,4 +1,4 @@
-//! Runs the plans of a set of pages, from their decoded samples to the samples or the compressed data for the encoder.
+//! Runs the plan of a page, from its decoded samples to the samples or the compressed data for the encoder.
 
 use super::{Executor, Pixels};
 use crate::engine::errors::Messages;
@@ -27,12 +27,11 @@ pub struct PageWork<'w, 'p> {
 }
 
 impl Executor<'_> {
-    /// Runs the plans of a set of pages, one after the other. An error of one page does not affect the others.
-    pub fn run_set(&mut self, set: Vec<PageWork>) -> Vec<Result<Executed<Pixels>>> {
-        set.into_iter().map(|page| self.run_page(page)).collect()
-    }
-
-    fn run_page(&mut self, page: PageWork) -> Result<Executed<Pixels>> {
+    /// Runs the plan of a page.
+    ///
+    /// # Errors
+    /// Errors of the device, and options that do not fit the samples.
+    pub fn run_page(&mut self, page: PageWork) -> Result<Executed<Pixels>> {
         let PageWork {
             plan,
             pixels,
