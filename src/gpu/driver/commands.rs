@@ -1,13 +1,12 @@
 //! The commands of one image, and their submission to the thread that carries them out.
 
 use super::arguments::Packed;
+use super::clock::Anchor;
 use super::error::in_words;
 use super::kernel::{Grid, RawKernel};
 use anyhow::Result;
-use cudarc::driver::CudaEvent;
 use cudarc::driver::sys::{self, CUdeviceptr};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A launch or a copy that is not submitted yet.
@@ -24,7 +23,7 @@ pub(super) struct Submission {
     /// The first kernel that works on pixels: submissions with the same one have about the same commands.
     pub(super) kind: Option<&'static str>,
     /// The clock anchor of the GPU, if times are wanted.
-    pub(super) anchor: Arc<OnceLock<(Instant, CudaEvent)>>,
+    pub(super) anchor: Anchor,
     pub(super) answer: Sender<Outcome>,
 }
 

@@ -2,6 +2,7 @@
 
 use super::allocator::Allocator;
 use super::budget::{Budget, limit};
+use super::clock::{Anchor, EventPool};
 use super::error::{description, in_words};
 use super::kernel::RawKernel;
 use super::recorder::Recorder;
@@ -16,7 +17,7 @@ use crate::timing::Peaks;
 use anyhow::{Error, Result, anyhow, ensure};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream};
+use cudarc::driver::{CudaContext, CudaStream};
 use std::any::Any;
 use std::collections::HashMap;
 use std::path::Path;
@@ -43,12 +44,10 @@ pub struct Gpu {
     pub(super) sets: Arc<OnceLock<Result<Arc<Sets>, String>>>,
     pub(super) budget: Arc<Budget>,
     pub(super) multiprocessors: u32,
-    /// The clock anchor: one instant on the host's clock and the same instant on the GPU's, shared
-    /// by all streams, so that overlapping work in several streams is recognised.
-    pub(super) anchor: Arc<OnceLock<(Instant, CudaEvent)>>,
-    /// The event pool: events that may be recorded again. Creating an event waits for a lock that
-    /// other threads' streams hold: 0.25 ms each with 16 threads, 18 times an image.
-    pub(super) events: Mutex<Vec<CudaEvent>>,
+    /// The clock anchor, shared by all streams, so that overlapping work in several streams is recognised.
+    pub(super) anchor: Anchor,
+    /// The events of this stream that may be recorded again.
+    pub(super) events: Mutex<EventPool>,
     /// Data that operations keep in its memory, shared by all streams.
     pub(super) residents: Arc<Residents>,
     /// The slots of the images that use this GPU at the same time, shared by all streams.
@@ -104,7 +103,7 @@ impl Gpu {
                 budget,
                 multiprocessors: context.attribute(count).map_or(1, |count| count as u32),
                 anchor: Arc::default(),
-                events: Mutex::default(),
+                events: Mutex::new(EventPool::new(&context)),
                 residents: Arc::default(),
                 slots: Slots::new(slots::images(memory)),
                 context,
@@ -157,7 +156,7 @@ impl Gpu {
             budget: self.budget.clone(),
             multiprocessors: self.multiprocessors,
             anchor: self.anchor.clone(),
-            events: Mutex::default(),
+            events: Mutex::new(EventPool::new(&self.context)),
             residents: self.residents.clone(),
             slots: self.slots.clone(),
             name: self.name.clone(),

@@ -1,28 +1,19 @@
 //! Points in a stream that know their times.
 
 use super::context::Gpu;
-use super::error::description;
 use super::recorder::Recorder;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use cudarc::driver::CudaEvent;
-use cudarc::driver::result::DriverError;
-use cudarc::driver::sys::CUevent_flags_enum as Flags;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 impl Gpu {
     /// Records a timed event in the stream.
     pub fn event(&self) -> Result<CudaEvent> {
-        let record = || {
-            let pooled = self.events.lock().ok().and_then(|mut events| events.pop());
-            let event = match pooled {
-                Some(event) => event,
-                // Without the explicit flag the event would record no time.
-                None => self.context.new_event(Some(Flags::CU_EVENT_DEFAULT))?,
-            };
-            event.record(&self.stream)?;
-            Ok(event)
-        };
-        record().map_err(|error: DriverError| anyhow!("{}", description(&error)))
+        let events = self.events.lock();
+        events
+            .unwrap_or_else(PoisonError::into_inner)
+            .record(&self.stream)
     }
 
     /// The clock anchor; all timed work is queued after it.
@@ -64,7 +55,7 @@ impl Gpu {
     /// Returns an event that has passed to the pool.
     pub fn keep(&self, event: CudaEvent) {
         if let Ok(mut events) = self.events.lock() {
-            events.push(event);
+            events.keep(event);
         }
     }
 }

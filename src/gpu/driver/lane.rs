@@ -1,16 +1,15 @@
 //! A stream that runs one set after the other (`sets.rs`).
 
 use super::arguments::Packed;
-use super::clock::elapsed;
+use super::clock::{Anchor, EventPool, elapsed};
 use super::commands::{Command, Outcome, Span, Submission, Work};
 use super::error::{bind, in_words};
 use super::kernel::{Grid, RawKernel};
 use anyhow::{Context, Result};
-use cudarc::driver::sys::CUevent_flags_enum as Flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, sys};
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{ptr, vec};
 
@@ -32,7 +31,7 @@ pub(super) struct Lane {
 /// An image of a set.
 struct Image {
     commands: vec::IntoIter<Command>,
-    anchor: Arc<OnceLock<(Instant, CudaEvent)>>,
+    anchor: Anchor,
     answer: Sender<Outcome>,
     timed: Vec<Timed>,
     error: Option<String>,
@@ -53,12 +52,6 @@ struct Part {
     blocks: u32,
     arguments: Packed,
     stage: Option<usize>,
-}
-
-/// Events that may be recorded again: creating one takes a lock of the driver.
-pub(super) struct EventPool {
-    context: Arc<CudaContext>,
-    free: Vec<CudaEvent>,
 }
 
 impl Lane {
@@ -126,8 +119,10 @@ impl Lane {
             // A worker that has gone needs no answer.
             let _ = image.answer.send(outcome);
         }
-        let pairs = self.pairs.drain(..);
-        (events.free).extend(pairs.flat_map(|(before, after)| [before, after]));
+        for (before, after) in self.pairs.drain(..) {
+            events.keep(before);
+            events.keep(after);
+        }
     }
 
     /// The start of the work between each pair of events, and its time.
@@ -309,27 +304,6 @@ impl Drop for Lane {
     fn drop(&mut self) {
         // Queued work may still use the memory of images, whose workers go on once their answers are dropped.
         let _ = self.stream.synchronize();
-    }
-}
-
-impl EventPool {
-    /// An empty pool.
-    pub(super) fn new(context: &Arc<CudaContext>) -> EventPool {
-        EventPool {
-            context: context.clone(),
-            free: Vec::new(),
-        }
-    }
-
-    /// Records a timed event.
-    fn record(&mut self, stream: &CudaStream) -> Result<CudaEvent> {
-        let event = match self.free.pop() {
-            Some(event) => event,
-            // Without the explicit flag the event would record no time.
-            None => (self.context.new_event(Some(Flags::CU_EVENT_DEFAULT))).map_err(in_words)?,
-        };
-        event.record(stream).map_err(in_words)?;
-        Ok(event)
     }
 }
 

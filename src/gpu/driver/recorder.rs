@@ -1,17 +1,16 @@
 //! The queue of a batch's worker: copies and launches are recorded, and submitted together once the worker waits for them.
 
 use super::arguments::{Argument, List};
+use super::clock::Anchor;
 use super::commands::{Command, Copy, Span, Submission, Work};
 use super::kernel::{Grid, RawKernel};
 use super::sets::Sets;
 use anyhow::{Error, Result, anyhow};
-use cudarc::driver::CudaEvent;
 use cudarc::driver::sys::CUdeviceptr;
 use std::fmt;
 use std::mem;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Copies of more bytes are left to the copy engine.
 const MOST_BYTES_BY_KERNEL: usize = 1 << 20;
@@ -144,7 +143,7 @@ impl Recorder {
     ///
     /// # Errors
     /// The driver's, for any of them.
-    pub(super) fn submit(&self, anchor: &Arc<OnceLock<(Instant, CudaEvent)>>) -> Result<()> {
+    pub(super) fn submit(&self, anchor: &Anchor) -> Result<()> {
         let recording = &mut *self.recording();
         if recording.commands.is_empty() {
             return Ok(());

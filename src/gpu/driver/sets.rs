@@ -6,8 +6,9 @@
 //! A few sets run at the same time, each on a stream of its own, so that copies in both directions and kernels overlap. The thread
 //! never waits for more images while a stream is free.
 
+use super::clock::EventPool;
 use super::commands::Submission;
-use super::lane::{EventPool, Lane};
+use super::lane::Lane;
 use crate::timing::SetCounts;
 use anyhow::{Context, Result};
 use cudarc::driver::CudaContext;
